@@ -1,4 +1,4 @@
-//! Citation keys in the comments of the code, such as `[LDR06]`, stand in `docs/papers.md`.
+//! Checks that citation keys in the comments of the code, such as `[LDR06]`, are listed in `docs/papers.md`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::source_files::{read, shown, with_extension};
 /// Keys that `docs/papers.md` does not explain, by file and line.
 ///
 /// # Errors
-/// Where a file can't be read.
+/// If a file can't be read.
 pub(crate) fn complaints(root: &Path) -> Result<Vec<String>, String> {
     let papers = read(&root.join("docs/papers.md"))?;
     let known: BTreeSet<&str> = papers.lines().flat_map(bracketed).filter(|text| is_key(text)).collect();
@@ -23,8 +23,8 @@ pub(crate) fn complaints(root: &Path) -> Result<Vec<String>, String> {
     Ok(complaints)
 }
 
-/// What the comments of a source file cite, by line. Where a header names its paper, whatever stands in brackets is
-/// meant as a key.
+/// The keys that the comments of a source file cite, with line numbers. In a header's section `Paper`, every text in
+/// brackets must be a key.
 fn citations(source: &str) -> Vec<(usize, &str)> {
     let mut citations = Vec::new();
     let mut names_paper = false;
@@ -42,13 +42,14 @@ fn citations(source: &str) -> Vec<(usize, &str)> {
     citations
 }
 
-/// What stands in brackets; rustdoc wants some of them escaped.
+/// The texts in brackets. Rustdoc wants some brackets escaped, so a backslash at the end is removed.
 fn bracketed(text: &str) -> Vec<&str> {
     let openings = text.split('[').skip(1);
     openings.filter_map(|rest| rest.split_once(']')).map(|(inside, _)| inside.trim_end_matches('\\')).collect()
 }
 
-/// Whether this has the form of a key: letters or `+`, the first one large, two digits and perhaps a small letter.
+/// Whether this has the form of a key: letters or `+`, beginning with a capital letter, then two digits and perhaps a
+/// lower-case letter.
 fn is_key(text: &str) -> bool {
     let text = text.strip_suffix(|last: char| last.is_ascii_lowercase()).unwrap_or(text);
     let letters = text.trim_end_matches(|letter: char| letter.is_ascii_digit());

@@ -1,6 +1,6 @@
 //! The patients of `examples/clinic`: made up, the same on every machine.
 //!
-//! Nobody in it exists. The hierarchies are written from the same lists, so that no value lacks its leaf.
+//! No patient exists. The hierarchies are written from the same lists as the patients, so every value has a leaf.
 
 mod population;
 mod random;
@@ -93,7 +93,7 @@ fn capitalized(word: &str) -> String {
     first.to_uppercase() + rest
 }
 
-/// Within a town the first delivery areas are the crowded ones.
+/// Draws a postcode. Within a town the first delivery areas are drawn more often, as if more people lived there.
 fn postcode(random: &mut Random) -> String {
     let town = random.weighted(&TOWNS, |town| town.weight);
     let area = random.below(town.n_areas).min(random.below(town.n_areas));

@@ -1,5 +1,6 @@
 //! Running cargo, the same one that runs this program, from the project's root.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -37,12 +38,27 @@ pub(crate) fn metadata() -> Result<Value, String> {
     serde_json::from_slice(&output.stdout).map_err(|error| format!("`cargo metadata` printed no JSON: {error}"))
 }
 
-/// Names of all crates that these packages and their tests are built from, features counted for them alone:
-/// `cargo metadata` counts those of the whole workspace.
+/// The names of all crates that these packages and their tests are built from. Only features that these packages need
+/// count, while `cargo metadata` counts those of the whole workspace.
 pub(crate) fn built_from<'a>(packages: impl Iterator<Item = &'a str>) -> Result<Vec<String>, String> {
+    let selected: Vec<&str> = packages.flat_map(|package| ["--package", package]).collect();
+    let lines = tree(&selected, "{p}")?;
+    Ok(lines.iter().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect())
+}
+
+/// The outside crates that a selection of packages is built from, each with its version and features.
+pub(crate) fn features(selection: &[&str]) -> Result<BTreeSet<String>, String> {
+    // A crate of the workspace is shown with its folder.
+    let is_outside = |line: &String| !line.contains(" (/");
+    let lines = tree(selection, "{p} {f}")?;
+    Ok(lines.into_iter().map(|line| line.trim_end_matches(" (*)").to_owned()).filter(is_outside).collect())
+}
+
+/// The lines of `cargo tree` for a selection of packages.
+fn tree(selection: &[&str], format: &str) -> Result<Vec<String>, String> {
     let output = cargo_command()
-        .args(["tree", "--prefix", "none", "--format", "{p}"])
-        .args(packages.flat_map(|package| ["--package", package]))
+        .args(["tree", "--prefix", "none", "--format", format])
+        .args(selection)
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
         .output()
@@ -50,8 +66,7 @@ pub(crate) fn built_from<'a>(packages: impl Iterator<Item = &'a str>) -> Result<
     if !output.status.success() {
         return Err(format!("`cargo tree` failed ({})", output.status));
     }
-    let lines = String::from_utf8_lossy(&output.stdout);
-    Ok(lines.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect())
+    Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
 }
 
 fn cargo_command() -> Command {

@@ -1,6 +1,6 @@
-//! `cargo xtask fuzz`: the targets of `fuzz/`, one after another, and what became of them.
+//! `cargo xtask fuzz`: runs the targets of `fuzz/` one after another, and prints what each found.
 //!
-//! Our code has no `unsafe`, so there is no sanitizer, and the targets build with a stable compiler.
+//! No crate under test has `unsafe` code, so there is no sanitizer, and the targets build with a stable compiler.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -21,16 +21,16 @@ const TARGETS: [(&str, &str); 9] = [
 ];
 const QUERY_ENGINE: &str = "query-engine";
 
-/// What became of a target.
+/// What a run of a target found.
 struct Outcome {
     target: &'static str,
     line: String,
     is_sound: bool,
 }
 
-/// Runs the targets named, or all, for so many minutes each. Fails where one found something.
+/// Runs the targets named, or all, for this many minutes each. Fails if one found something.
 pub(crate) fn run(minutes: &str, names: &[&str]) -> Result<(), String> {
-    let minutes: u64 = minutes.parse().map_err(|_| format!("'{minutes}' is no whole number of minutes"))?;
+    let minutes: u64 = minutes.parse().map_err(|_| format!("'{minutes}' is not a whole number of minutes"))?;
     if let Some(unknown) = names.iter().find(|name| TARGETS.iter().all(|(target, _)| target != *name)) {
         let known: Vec<&str> = TARGETS.iter().map(|(target, _)| *target).collect();
         return Err(format!("no such target: {unknown}\nhint: the targets are {}", known.join(", ")));
@@ -51,11 +51,14 @@ pub(crate) fn run(minutes: &str, names: &[&str]) -> Result<(), String> {
     }
     match outcomes.iter().filter(|outcome| !outcome.is_sound).count() {
         0 => Ok(()),
-        n => Err(format!("{n} targets found something\nhint: what they print names the input; add it to fuzz/corpus")),
+        n => Err(format!(
+            "{n} targets found something\nhint: the output above names the inputs; add them to fuzz/corpus"
+        )),
     }
 }
 
-/// Builds a target and runs it. Inputs it learns from are kept in the build folder; those in `fuzz/corpus` are read only.
+/// Builds a target and runs it. Inputs it learns from are kept in the build folder; those in `fuzz/corpus` are read
+/// only.
 fn run_target(target: &'static str, feature: &str, minutes: u64) -> Result<Outcome, String> {
     let build = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from).join("fuzz");
     let learned = build.join("corpus").join(target);
@@ -65,7 +68,7 @@ fn run_target(target: &'static str, feature: &str, minutes: u64) -> Result<Outco
         .args(["fuzz", "run", "--sanitizer", "none", "--codegen-units", "16", "--features", feature, "--target-dir"])
         .args([&build, &PathBuf::from(target), &learned, &root().join("fuzz/corpus").join(target)])
         .args(["--", "-timeout=60", "-print_final_stats=1", &format!("-max_total_time={}", minutes * 60)])
-        // Its threads would only wait for each other on inputs this small.
+        // Inputs are so small that several threads would only wait for each other.
         .env("RAYON_NUM_THREADS", "1")
         .stdin(Stdio::null())
         .stdout(Stdio::inherit())
@@ -80,7 +83,7 @@ fn run_target(target: &'static str, feature: &str, minutes: u64) -> Result<Outco
     Ok(Outcome { target, line: summary(&said, is_sound), is_sound })
 }
 
-/// What libFuzzer's output says of runs, coverage and findings.
+/// The runs, coverage and findings in libFuzzer's output.
 fn summary(said: &str, is_sound: bool) -> String {
     let after = |word: &str| said.rsplit_once(word).and_then(|(_, rest)| rest.split_whitespace().next()).unwrap_or("?");
     let found = match said.rsplit_once("Test unit written to ") {

@@ -7,7 +7,7 @@ const COMPUTED: &str = "computed";
 
 const USAGE: &str = "cargo xtask jobs [--count N] [--by-command N] [--from N]\n     [--of table|tables|audiences|register|views|town|computed]";
 
-/// Runs so many jobs of each system, or of one, from a number on: in memory, and as files that are given to the command.
+/// Runs a number of jobs of each system, or of one system: in memory, and as files that are given to the command.
 pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     let mut environment = Vec::new();
     let mut rest = arguments;

@@ -1,14 +1,14 @@
-//! Licences and sources of everything the project is built from, held against `deny.toml`.
+//! Compares the licences and sources of everything the project is built from with `deny.toml`.
 //!
-//! A light stand-in for `cargo deny check licenses sources`, which reads the same file but takes minutes to
-//! install. Looks at the licence a crate declares; texts are not read.
+//! This replaces `cargo deny check licenses sources`, which reads the same file but takes minutes to install. Only the
+//! licence that a crate declares is compared; texts of licences are not read.
 
 use serde_json::Value;
 
 /// Crates whose licence or source `deny.toml` does not allow.
 ///
 /// # Errors
-/// Where the policy can't be read.
+/// If the policy can't be read.
 pub(crate) fn complaints(metadata: &Value, policy: &str) -> Result<Vec<String>, String> {
     let policy: toml::Table = policy.parse().map_err(|error| format!("deny.toml: {error}"))?;
     let licences = list(&policy, "licenses", "allow")?;
@@ -48,7 +48,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("")
 }
 
-/// Whether an SPDX expression is met by the allowed licences; `None` where it is no such expression.
+/// Whether the allowed licences satisfy an SPDX expression; `None` if the text is not such an expression.
 /// The old spelling `MIT/Apache-2.0` means OR.
 fn is_allowed(expression: &str, allowed: &[String]) -> Option<bool> {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
@@ -75,7 +75,7 @@ impl<'a> Words<'a> {
         found
     }
 
-    /// Alternatives, the weakest binding.
+    /// Parses alternatives joined by OR, which binds less tightly than AND.
     fn any(&mut self, allowed: &[String]) -> Option<bool> {
         let mut met = self.all(allowed)?;
         while self.take_if("OR") {

@@ -1,4 +1,4 @@
-//! Relative links in the Markdown files lead somewhere: to a file or folder that exists, and to a heading in it.
+//! Checks that relative links in the Markdown files lead to a file or folder that exists, and to a heading in it.
 //!
 //! Links to the web are not followed, so that the check needs no network.
 
@@ -9,7 +9,7 @@ use crate::source_files::{read, shown, with_extension};
 /// Links that lead nowhere, by file and line.
 ///
 /// # Errors
-/// Where a file can't be read.
+/// If a file can't be read.
 pub(crate) fn complaints(root: &Path) -> Result<Vec<String>, String> {
     let mut complaints = Vec::new();
     for path in with_extension(root, "md")? {

@@ -2,10 +2,9 @@
 //! requirements differently says what it does with it.
 //!
 //! The compiler asks that of `match` alone, and only where no arm is `_` or a name. So `matches!`, `if let` and
-//! `let ... else` on a requirement are refused too: whatever they do not name, they treat as "all others". What a
-//! requirement is about is asked of the methods of `Requirement`, which are matches without a catch-all themselves.
-//!
-//! Tests are left out: they say which requirement they expect.
+//! `let ... else` on a requirement are refused too, because they treat all requirements that they do not name the same.
+//! Code that needs to know something about a requirement calls a method of `Requirement`; these methods are matches
+//! without a catch-all. Tests are not checked, because a test may expect one particular requirement.
 
 use std::ops::Range;
 use std::path::Path;
@@ -17,7 +16,7 @@ const ENUM: &str = "Requirement::";
 /// Places that would misjudge a new requirement, by file and line.
 ///
 /// # Errors
-/// Where a file can't be read.
+/// If a file can't be read.
 pub(crate) fn complaints(root: &Path) -> Result<Vec<String>, String> {
     let mut complaints = Vec::new();
     for path in with_extension(root, "rs")? {
@@ -28,14 +27,14 @@ pub(crate) fn complaints(root: &Path) -> Result<Vec<String>, String> {
         }
         for (line, what) in partial_matches(&read(&path)?) {
             complaints.push(format!(
-                "{place}:{line}: {what} takes every other Requirement alike: name all of them, or ask a method of Requirement"
+                "{place}:{line}: {what} treats every other Requirement the same: name all of them, or call a method of Requirement"
             ));
         }
     }
     Ok(complaints)
 }
 
-/// Where a source names some requirements and takes the rest alike, by line.
+/// The lines where a source treats some requirements by name and all others the same way.
 fn partial_matches(source: &str) -> Vec<(usize, &'static str)> {
     let code = without_texts(source);
     let code = code.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
@@ -123,7 +122,7 @@ fn raw_text(rest: &[u8]) -> usize {
     length.map_or(rest.len(), |length| 2 + n_marks + length + end.len())
 }
 
-/// Where a word stands.
+/// The positions at which a word occurs.
 fn words<'c>(code: &'c str, word: &'c str) -> impl Iterator<Item = usize> + 'c {
     let ends =
         |at: usize| !code[at + word.len()..].starts_with(|next: char| next.is_ascii_alphanumeric() || next == '_');
@@ -134,7 +133,7 @@ fn starts_word(code: &str, at: usize) -> bool {
     !code[..at].ends_with(|last: char| last.is_ascii_alphanumeric() || last == '_')
 }
 
-/// What is between the bracket that opens next and the one that closes it.
+/// The code between the next opening bracket and the bracket that closes it.
 fn enclosed(code: &str, from: usize) -> Range<usize> {
     let Some(open) = code[from..].find(['(', '[', '{']).map(|open| from + open) else { return from..from };
     let mut depth = 0;
@@ -151,7 +150,7 @@ fn enclosed(code: &str, from: usize) -> Range<usize> {
     open + 1..code.len()
 }
 
-/// Where the pattern of a `let` ends: at its `=`, or at a `;`.
+/// The position at which the pattern of a `let` ends: its `=`, or a `;`.
 fn end_of_pattern(code: &str, from: usize) -> usize {
     let bytes = code.as_bytes();
     let mut depth = 0;
@@ -170,7 +169,7 @@ fn end_of_pattern(code: &str, from: usize) -> usize {
     bytes.len()
 }
 
-/// The arms of a `match`: what stands in the first braces that belong to no argument.
+/// The arms of a `match`: the code in the first braces that belong to no argument.
 fn body(code: &str, from: usize) -> Range<usize> {
     let mut at = from;
     while let Some(open) = code[at..].find(['(', '[', '{']).map(|open| at + open) {
@@ -204,7 +203,7 @@ fn patterns(arms: &str) -> Vec<&str> {
     patterns
 }
 
-/// Where the arm ends whose expression starts here.
+/// The end of the arm whose expression starts at `from`.
 fn end_of_arm(arms: &str, from: usize) -> usize {
     let bytes = arms.as_bytes();
     let is_block = arms[from..].trim_start().starts_with('{');
@@ -227,7 +226,7 @@ fn end_of_arm(arms: &str, from: usize) -> usize {
     at
 }
 
-/// Whether a pattern holds for whatever stands there, or for whatever stands in some place of it.
+/// Whether a pattern matches every value, or every value in one of its places.
 fn catches_all(pattern: &str) -> bool {
     let pattern = pattern.trim().trim_start_matches('&');
     let is_name = |text: &str| {

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// All files below a folder with this extension, sorted. Hidden folders, build output and releases of the examples are left
-/// out.
+/// All files below a folder with this extension, sorted. Hidden folders, build output and releases of the examples are
+/// left out.
 pub(crate) fn with_extension(root: &Path, extension: &str) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     let mut open = vec![root.to_path_buf()];

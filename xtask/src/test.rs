@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::command::{built_from, cargo, metadata, root};
-use crate::{citations, edges, licences, links, requirements, tools};
+use crate::command::{built_from, cargo, features, metadata, root};
+use crate::compile::{cargo_with_lints, cargo_with_seed};
+use crate::{citations, edges, licences, links, package, python, requirements, tools};
 
 /// A step's name and what it does.
 type Step = (&'static str, fn() -> Result<(), String>);
 
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     ("format", || {
         cargo(&["fmt", "--all", "--check"], &[])?;
         cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"], &[])
@@ -23,10 +24,11 @@ const STEPS: [Step; 11] = [
     ("citations", || complain(&citations::complaints(root())?)),
     ("requirements", || complain(&requirements::complaints(root())?)),
     ("tools", tools::install),
-    ("clippy", || cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])),
-    ("tests", || cargo(&["test", "--workspace"], &[])),
+    ("build, lint, document", || cargo_with_lints(&["test", "--workspace", "--no-run"])),
+    ("tests", || cargo_with_lints(&["test", "--workspace"])),
     ("examples", run_examples),
-    ("documentation", || cargo(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])),
+    ("package", package::check),
+    ("python", python::test),
 ];
 
 /// Runs the library's examples, which `cargo test` has built. `cargo run` would build their dependencies anew, with the
@@ -46,6 +48,25 @@ fn run_examples() -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// The package of a crate that is named with or without `kohort-`.
+pub(crate) fn package(name: &str) -> Result<&'static str, String> {
+    let is_meant = |package: &&str| *package == name || package.strip_prefix("kohort-") == Some(name);
+    edges::packages().find(is_meant).ok_or_else(|| {
+        let known: Vec<&str> = edges::packages().collect();
+        format!("there is no crate '{name}'\nhint: the crates are {}; `kohort-` may be left out", known.join(", "))
+    })
+}
+
+/// Builds, lints, documents and tests one crate. The other arguments are passed to `cargo test`.
+pub(crate) fn run_crate(name: &str, rest: &[&str]) -> Result<(), String> {
+    cargo_with_lints(&[&["test", "--package", package(name)?], rest].concat())
+}
+
+/// Like [`run_crate`] for a package, with a seed for random tests.
+pub(crate) fn run_with_seed(package: &str, rest: &[&str], seed: &str) -> Result<(), String> {
+    cargo_with_seed(&[&["test", "--package", package], rest].concat(), seed)
 }
 
 /// Runs every step and prints how long each took.
@@ -76,7 +97,22 @@ fn print_times(times: &[(&str, Duration)]) {
 fn edge_complaints() -> Result<Vec<String>, String> {
     let mut complaints = edges::complaints(&metadata()?);
     complaints.extend(edges::engine_complaints(&built_from(edges::without_engine())?));
+    complaints.extend(feature_complaints()?);
     Ok(complaints)
+}
+
+/// Crates whose features differ between a build of `kohort-sql` alone and a build of the whole workspace. With such a
+/// difference the SQL shell would lack functions that the server has, and testing that one crate would build the query
+/// engine anew.
+fn feature_complaints() -> Result<Vec<String>, String> {
+    let of_workspace = features(&["--workspace"])?;
+    let of_shell = features(&["--package", "kohort-sql"])?;
+    Ok(of_shell
+        .difference(&of_workspace)
+        .map(|built| {
+            format!("'{built}' has other features in the workspace than for kohort-sql alone: add them to Cargo.toml")
+        })
+        .collect())
 }
 
 fn licence_complaints(metadata: &Value) -> Result<Vec<String>, String> {

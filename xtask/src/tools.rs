@@ -4,13 +4,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A program on the path or a file, and the package that has it.
-const TOOLS: [(&str, &str); 6] = [
+const TOOLS: [(&str, &str); 9] = [
     ("psql", "postgresql-client"),
     ("pg_ctlcluster", "postgresql"),
     ("openssl", "openssl"),
     ("python3", "python3-venv"),
     ("java", "default-jdk-headless"),
     ("/usr/share/java/postgresql.jar", "libpostgresql-jdbc-java"),
+    ("dpkg-shlibdeps", "dpkg-dev"),
+    ("systemd-analyze", "systemd"),
+    ("fakeroot", "fakeroot"),
 ];
 
 /// Installs what is missing.
@@ -22,14 +25,14 @@ pub(crate) fn install() -> Result<(), String> {
     }
     println!("installing {}", packages.join(", "));
     let install = [["install", "--yes", "--quiet", "--no-install-recommends"].as_slice(), &packages].concat();
-    // Lists of packages may be there, and may be too old.
+    // This works if the lists of packages exist and are not too old. Otherwise update them first.
     if apt(&install).is_err() {
         apt(&["update", "--quiet"])?;
         apt(&install)?;
     }
     match missing().first() {
         None => Ok(()),
-        Some((tool, package)) => Err(format!("{tool} is not there, although {package} is installed")),
+        Some((tool, package)) => Err(format!("{tool} is missing, although {package} is installed")),
     }
 }
 
@@ -39,7 +42,7 @@ fn is_there(tool: &str) -> bool {
         || std::env::split_paths(&path).map(|folder| folder.join(tool)).any(|file: PathBuf| file.is_file())
 }
 
-/// Runs apt-get, as whoever may.
+/// Runs apt-get, and again with sudo if this user may not.
 fn apt(arguments: &[&str]) -> Result<(), String> {
     let run = |program: &str, before: &[&str]| {
         let mut command = Command::new(program);
@@ -49,5 +52,5 @@ fn apt(arguments: &[&str]) -> Result<(), String> {
     if run("apt-get", &[]) || run("sudo", &["--non-interactive", "apt-get"]) {
         return Ok(());
     }
-    Err(format!("`apt-get {}` failed: the tests need it", arguments.join(" ")))
+    Err(format!("`apt-get {}` failed, and the tests need these packages", arguments.join(" ")))
 }

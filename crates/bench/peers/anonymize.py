@@ -2,9 +2,9 @@
 
     anonymize.py PACKAGE FOLDER K SUPPRESSED FILE SECONDS
 
-FOLDER holds the table and ARX's hierarchies; SUPPRESSED is the per cent of rows that may be left out, for packages that
-can. Only the package's own call is timed, on a DataFrame that is already in memory: neither Python's start, nor imports,
-nor reading, nor writing. After so many SECONDS of CPU the system ends the process.
+FOLDER holds the table and ARX's hierarchies; SUPPRESSED is the percentage of rows that may be left out, for packages that
+can leave rows out. Only the package's own call is timed, on a DataFrame that is already in memory: neither Python's start,
+nor imports, nor reading, nor writing. The system ends the process after this many SECONDS of CPU.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ def timed(call):
 
 
 def anonypy(folder, table, k, _suppressed):
-    """Mondrian; one row per class and sensitive value with their count, categories as sets."""
+    """Mondrian: gives one row per class and sensitive value, with a count. Categories become sets."""
     from anonypy import Preserver
 
     for column in [*QUASI, SENSITIVE]:
@@ -45,7 +45,7 @@ def anonypy(folder, table, k, _suppressed):
 
 
 def anjana(folder, table, k, suppressed):
-    """One level per column, always the column with most values next; rows in small classes are dropped."""
+    """One level per column: always generalizes the column with most values next. Rows in small classes are dropped."""
     from anjana.anonymity import k_anonymity
 
     hierarchies = {}
@@ -54,7 +54,7 @@ def anjana(folder, table, k, suppressed):
             paths = list(csv.reader(file, delimiter=";"))
         hierarchies[column] = {level: pandas.Series(labels) for level, labels in enumerate(zip(*paths))}
     table["age"] = table["age"].astype(str)
-    # It prints to the standard output where it can't.
+    # anjana may print messages to the standard output, where only our JSON may go.
     with contextlib.redirect_stdout(sys.stderr):
         release, wall, cpu = timed(lambda: k_anonymity(table, [], QUASI, k, suppressed, hierarchies))
     return release[QUASI].values.tolist(), wall, cpu

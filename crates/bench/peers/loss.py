@@ -1,9 +1,9 @@
-"""Measures what releases of Adult lose, whoever made them, and prints it as JSON.
+"""Measures the loss of releases of Adult, whichever program made them, and prints it as JSON.
 
     loss.py FOLDER FILE...
 
-FOLDER holds the table and ARX's hierarchies, each FILE a release as CSV. Nothing of kohort is used, and nothing but
-Python itself. Per file:
+FOLDER holds the table and ARX's hierarchies, each FILE a release as CSV. The script uses only Python's
+standard library, and nothing of kohort. Per file:
 
 lm      mean over the eight quasi cells of all rows of the table: (leaves - 1) / (leaves of the root - 1) of a category,
         (hi - lo) / (width of the column) of an age; a row that is not in the release counts 1 per cell

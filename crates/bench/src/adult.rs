@@ -1,8 +1,8 @@
-//! Every partitioner on Adult, beside what other systems lose on it.
+//! Every partitioner on Adult, beside the losses of other systems.
 //!
-//! The others are not run here, see `peers`: their figures were measured once, on the same rows with the same
-//! hierarchies, and are quoted. Loss does not depend on the machine; times do, and are only a hint. A quoted loss is
-//! compared only with one of ours in the same measure and with the same hierarchy of ages.
+//! Other systems are not run here (see `peers`). Their figures were measured once, on the same rows with the same
+//! hierarchies, and are quoted. Loss does not depend on the machine; times do, so they are only a hint. A quoted loss
+//! is compared only with one of ours in the same measure and with the same hierarchy of ages.
 
 use std::error::Error;
 use std::path::Path;
@@ -29,15 +29,16 @@ pub(crate) const K_OF_TIMES: u32 = 10;
 const N_RUNS: usize = 3;
 
 const EXPLANATION: &str = "\
-LM on Adult (30,162 rows, 8 quasi columns, ARX's hierarchies, age as a number without one), 0 to 1, less is better: per
-cell (leaves - 1) / (all leaves - 1), or the width over the column's range; suppressed rows count 1. *Age by levels* means
-ARX's hierarchy of ages instead of numbers: 100 leaves in steps of 5, 10 and 20 years, so its LM is that of another table.
-Nobody is suppressed but where it says so. Quoted figures were measured earlier, on the same table but not in this run.
-ARX has no free ranges of numbers, so it is compared with ours by levels. It was tuned over 23 settings; its best is
-`optimizeIterativeFast` with a share of 1/n per pass and the loss metric with a generalization/suppression factor of 0.
-Those marked NCP take leaves / all leaves of an inner node, which is more: of anjana's release at k = 10 it makes 0.376
-where LM is 0.342, see `peers`. Rows of ours with the same mark are to be compared with them. The bound is the cheapest
-box that holds k persons, for each person by itself: no release can lose less.
+LM on Adult (30,162 rows, 8 quasi columns, ARX's hierarchies, age as a number without a hierarchy), from 0 to 1, less is
+better. A cell costs (leaves - 1) / (all leaves - 1), or its width divided by the column's range; a suppressed cell
+costs 1. *Age by levels* means ARX's hierarchy of ages instead of numbers. It has 100 leaves in steps of 5, 10 and 20
+years, so its LM can't be compared with that of ages as numbers. Nobody is suppressed unless the row says so. Quoted
+figures were measured earlier, on the same table but not in this run. ARX has no free ranges of numbers, so it is
+compared with ours by levels. It was tuned over 23 settings; the best one is `optimizeIterativeFast` with a share of 1/n
+per pass and the loss metric with a generalization/suppression factor of 0. Figures marked NCP count an inner node as
+leaves / all leaves, which is more: anjana's release at k = 10 has an NCP of 0.376 and an LM of 0.342, see `peers`.
+Compare them with our rows that have the same mark. The bound gives each person, independently of the others, the
+cheapest box that holds k persons: no release can lose less.
 ";
 
 const TIMES: &str = "\
@@ -46,8 +47,8 @@ another day at k = 10.
 ";
 
 const TARGETS: &str = "\
-What is to be reached: no more loss than ARX has at its best, in a twentieth of its time, and no more loss than peers
-have with the same methods, each in the measure of the quoted figure. ARX's global recoding is compared in `peers`.
+To reach: no more loss than ARX has at its best, in a twentieth of its time, and no more loss than peers have with the
+same methods, each in the measure of the quoted figure. ARX's global recoding is compared in `peers`.
 ";
 
 /// A way to anonymize Adult.
@@ -84,7 +85,7 @@ pub(crate) const FULL_DOMAIN: Way = way("full domain, 5 % suppressed", FULL_DOMA
 pub(crate) const FULL_DOMAIN_BY_LEVELS: Way =
     Way { name: "full domain, 5 % suppressed, age by levels", age: Age::Levels, ..way("", FULL_DOMAIN_SETTINGS) };
 
-/// Those that peers have too, whose loss is quoted in another measure.
+/// Algorithms that peers have too. The quoted losses of these peers are NCP, so ours are measured in NCP as well.
 const BY_NCP: [Way; 4] = [AUTO, TOP_DOWN, MONDRIAN, DATAFLY];
 
 const FULL_DOMAIN_SETTINGS: &str = "algorithm = \"full-domain\"\nmax_suppressed = 0.05\nleftovers = \"suppress\"";
@@ -102,7 +103,7 @@ enum Measure {
     Ncp,
 }
 
-/// What is known of a system that is not run.
+/// A system that is not run, and its figures.
 pub(crate) struct Quoted {
     pub(crate) name: &'static str,
     measure: Measure,
@@ -111,14 +112,15 @@ pub(crate) struct Quoted {
     pub(crate) cpu: &'static str,
 }
 
-/// ARX with its own hierarchy of ages, whose 100 leaves are the denominator, as in [`AUTO_BY_LEVELS`].
+/// ARX with its own hierarchy of ages. The hierarchy has 100 leaves, which are the denominator, as in
+/// [`AUTO_BY_LEVELS`].
 const ARX_AT_ITS_BEST: Quoted = Quoted {
     name: "ARX 3.9.2 at its best, age by levels",
     measure: Measure::Lm,
     loss: known(["0.0206", "0.0497", "0.0731", "0.1439", "0.1873"]),
     cpu: "48",
 };
-/// Ages by levels too, but measured as the script of `peers` does: over the 73 years that occur.
+/// ARX with ages by levels and global recoding, measured like the releases in `peers`: over the 73 years that occur.
 pub(crate) const ARX_GLOBAL: Quoted = Quoted {
     name: "ARX 3.9.2, global, 5 % suppressed",
     measure: Measure::Lm,
@@ -126,7 +128,7 @@ pub(crate) const ARX_GLOBAL: Quoted = Quoted {
     cpu: "4.6",
 };
 
-/// Systems measured earlier.
+/// Systems whose figures are quoted.
 pub(crate) const QUOTED: [Quoted; 8] = [
     ARX_AT_ITS_BEST,
     ARX_GLOBAL,
@@ -138,7 +140,7 @@ pub(crate) const QUOTED: [Quoted; 8] = [
     by_ncp("anjana, 5 % suppressed", known(["0.229", "0.362", "0.376", "0.585", "0.593"]), "4.0"),
 ];
 
-/// No release can lose less.
+/// A lower bound on the loss of every release.
 pub(crate) const BOUND: Quoted = Quoted {
     name: "bound",
     measure: Measure::Lm,
@@ -155,7 +157,7 @@ const fn by_ncp(name: &'static str, loss: [Option<&'static str>; KS.len()], cpu:
 }
 
 impl Quoted {
-    /// Its name in a table.
+    /// The system's name in a table of results.
     pub(crate) fn title(&self) -> String {
         match self.measure {
             Measure::Lm => format!("quoted: {}", self.name),
@@ -163,30 +165,30 @@ impl Quoted {
         }
     }
 
-    /// Its losses in a table, empty where it has none.
+    /// The losses in a table; empty for a k that was not measured.
     pub(crate) fn cells(&self) -> [String; KS.len()] {
         self.loss.map(|loss| loss.unwrap_or_default().to_owned())
     }
 
-    /// Loss by k, where it is known.
+    /// The loss by k, for each k at which it is known.
     pub(crate) fn points(&self) -> Vec<(f64, f64)> {
         let known = KS.into_iter().zip(self.loss).filter_map(|(k, loss)| Some((f64::from(k), loss?.parse().ok()?)));
         known.collect()
     }
 
-    /// Loss at a k that is known.
+    /// The loss at a k at which it was measured.
     pub(crate) fn at(&self, k: u32) -> f64 {
         let known = self.points().into_iter().find(|&(of, _)| of == f64::from(k));
         known.expect("it was measured at this k").1
     }
 
-    /// CPU seconds, where they are known.
+    /// The CPU seconds as a dot of the figure, if they are known.
     pub(crate) fn dot(&self) -> Option<Dot> {
         let (name, label) = (format!("quoted: {}", self.name), self.cpu.to_owned());
         Some(Dot { name, kind: Kind::Quoted, value: self.cpu.parse().ok()?, label })
     }
 
-    /// Loss over k.
+    /// The loss by k as a line of the figure.
     pub(crate) fn line(&self, kind: Kind) -> Line {
         let name = match self.measure {
             Measure::Lm => self.name.to_owned(),
@@ -196,7 +198,7 @@ impl Quoted {
     }
 }
 
-/// What a way lost and cost, by k.
+/// The losses and costs of a way, by k.
 struct Measured {
     way: Way,
     losses: Vec<Loss>,

@@ -1,4 +1,5 @@
-//! One release for several audiences beside anonymizing all their columns at once: the butterfly paper's experiments.
+//! One release for several audiences, compared with anonymizing all their columns at once: the experiments of the
+//! butterfly paper.
 
 mod setting;
 
@@ -18,9 +19,9 @@ const KS: [u32; 5] = [20, 40, 60, 80, 100];
 const N_ROWS: [usize; 5] = [100_000, 200_000, 300_000, 400_000, 500_000];
 const N_ROWS_OF_KS: usize = 300_000;
 const K_OF_ROWS: u32 = 60;
-/// What `auto` is measured on.
+/// How many rows `auto` is measured on.
 const N_ROWS_OF_AUTO: usize = 100_000;
-/// Shares of k that all audiences together are asked for, in percent of k = 100; 1 asks for nothing.
+/// The k that all audiences together ask for, beside a k of 100 each; 1 asks for nothing.
 const COLLUSION_KS: [u32; 7] = [1, 10, 20, 40, 60, 80, 90];
 const K_OF_COLLUSION: u32 = 100;
 
@@ -70,46 +71,50 @@ const MORE_AUDIENCES: [(&str, &[&[&str]]); 4] = [
     ),
 ];
 
-/// As in the paper: bodies among the classes in all columns.
+/// The method of the paper: bodies are sought among the classes in all columns.
 const PAPER: Method = Method { start: Start::Union, shape: Shape::Super };
 const SUPER: Method = Method { start: Start::UnionAndBody, shape: Shape::Super };
 const OURS: Method = Method { start: Start::UnionAndBody, shape: Shape::Nested };
 
 const EXPLANATION: &str = "\
-Two audiences of `census_like`: edu, marital and sex are known to both, age, occup_code and state to the first,
-famincome, work_class and race to the second. As in the paper categories are numbers, here by rank, a missing one 0, and
-everything is cut by Mondrian. The *union* method anonymizes all columns at once. *As in the paper* makes butterflies of its
-classes only; *ours* also of bodies that cut common columns first. What counts is the uncertainty penalty (definition 1)
-over that of the union method in the same run: under 1, butterflies lose less. Every release passed the verifier, which
-counts each audience by itself.
+Two audiences of `census_like`: both know edu, marital and sex, the first alone knows age, occup_code and state, and the
+second alone knows famincome, work_class and race. As in the paper, categories are numbers (here by rank, 0 for a
+missing one), and Mondrian makes all cuts. The *union* method anonymizes all columns at once. *As in the paper* makes
+butterflies only of the classes of the union method; *ours* also makes them of bodies that cut common columns first. The
+measure is the uncertainty penalty (definition 1) divided by that of the union method in the same run: below 1,
+butterflies lose less. Every release passed the verifier, which counts each audience by itself.
 ";
 
 const BY_AUTO: &str = "\
-The same with `auto` in place of Mondrian, both for the union and for wings, and with categories that are shown or not, as a
-spec without hierarchies has them; 100,000 rows. Adult has its hierarchies: education, sex and marital-status common, age, race
-and native-country | workclass and occupation own.
+The same with `auto` instead of Mondrian, for the union method and for wings, and with categories that are shown or not,
+as in a spec without hierarchies; 100,000 rows. Adult has its hierarchies: education, sex and marital-status are common,
+the first audience alone knows age, race and native-country, and the second alone workclass and occupation.
 ";
 
 const BY_ROWS: &str = "\
-By the number of rows at k = 60. CPU seconds of everything from the encoded table to the release; the time of ours includes
-the union method and separate releases, which are measured to tell what was saved. To reach: at most 5 times the union
-method, near-linear in rows.
+By the number of rows at k = 60. CPU seconds count everything from the encoded table to the release. The time of ours
+includes the union method and separate releases, which are made to report what was saved. To reach: at most 5 times the
+time of the union method, and a time that is nearly linear in the number of rows.
 ";
 
 const BY_COLUMNS: &str = "\
-By the number of own columns per audience (age, occup_code, state, hh_size | famincome, work_class, race, hispanic; edu,
-marital and sex common), and by the number of common columns (edu, marital, sex; 3 own columns each), k = 60, 100,000 rows.
+By the number of own columns per audience, k = 60, 100,000 rows: the first audience knows the first ones of age,
+occup_code, state and hh_size, the second those of famincome, work_class, race and hispanic; edu, marital and sex are
+common. The second table is by the number of common columns, the first ones of edu, marital and sex, with 3 own columns
+each.
 ";
 
 const BY_COLLUSION: &str = "\
-Two levels, k = 100, edu common, 100,000 rows: all audiences together must not tell fewer than k' persons apart. To reach: a
-gain still at k' = 60, and at least 60 % of rows in real butterflies at k' = 90. That is not reached: cutting in halves
-leaves classes of up to twice k', so near k most of them have k persons already and stand alone.
+Two levels: k = 100 for each audience, and all audiences together must not tell fewer than k' persons apart; edu is
+common, 100,000 rows. To reach: still a gain at k' = 60, and at least 60 % of the rows in real butterflies at k' = 90.
+The second is not reached: cutting in halves leaves classes of up to twice k' persons, so near k most of them have k
+persons already and need no butterfly.
 ";
 
 const BY_AUDIENCES: &str = "\
-More than two audiences, k = 20, 100,000 rows: super butterflies as in the paper, whose body is every column that any two
-share, and nested ones, whose bodies are what two groups of audiences share. Nested ones never lose more.
+More than two audiences, k = 20, 100,000 rows. *Super* butterflies are those of the paper: their body has every column
+that any two audiences share. The bodies of *nested* butterflies have the columns that two groups of audiences share.
+Nested ones never lose more.
 ";
 
 /// Runs the benchmark.
@@ -245,7 +250,7 @@ fn by_auto(data: &Path) -> Result<String, Box<dyn Error>> {
                 over_union.push(number(found.over_union()));
                 times = times.max(found.times_union());
             }
-            let [k20, k40, k60, k80, k100] = over_union.try_into().map_err(|_| "one figure per k")?;
+            let [k20, k40, k60, k80, k100] = over_union.try_into().map_err(|_| "there is not one figure per k")?;
             let times = format!("up to {}", number(times));
             grid.push([format!("{name}, {by}"), count(table.n_rows), k20, k40, k60, k80, k100, times]);
         }
@@ -316,7 +321,7 @@ fn by_columns(table: &Table) -> Result<(String, Figure), Box<dyn Error>> {
             points.push((n_own as f64, penalty_per_row(&found, table, of_union)));
         }
     }
-    let [one, two, three, four] = over_union.try_into().map_err(|_| "one figure per number of columns")?;
+    let [one, two, three, four] = over_union.try_into().map_err(|_| "there is not one figure per number of columns")?;
     grid.push(["ours over union".to_owned(), one, two, three, four]);
     let mut common_grid = Grid::new(["common columns", "0", "1", "2", "3"]);
     let mut over_union = Vec::new();
@@ -326,7 +331,7 @@ fn by_columns(table: &Table) -> Result<(String, Figure), Box<dyn Error>> {
         over_union
             .push(number(measure(table, &knows.audiences(K_OF_ROWS, None), Algorithm::Mondrian, OURS)?.over_union()));
     }
-    let [none, one, two, three] = over_union.try_into().map_err(|_| "one figure per number of columns")?;
+    let [none, one, two, three] = over_union.try_into().map_err(|_| "there is not one figure per number of columns")?;
     common_grid.push(["ours over union".to_owned(), none, one, two, three]);
     let [union, ours] = points;
     let figure = Lines {

@@ -1,4 +1,4 @@
-//! `auto` beside every other partitioner on every kind of table, and on one too large to try everything.
+//! `auto` compared with every other partitioner on every kind of table, and on one that is too large to try everything.
 
 use std::error::Error;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::{adult, child, excerpt};
 
 const KS: [u32; 3] = [5, 10, 50];
 const K_OF_FIGURE: u32 = 10;
-/// The first is the one that must not lose more than the others.
+/// The partitioners that are compared. The first one, `auto`, must not lose more than any of the others.
 const ALGORITHMS: [(&str, Algorithm); 6] = [
     ("auto", Algorithm::Auto),
     ("top-down", Algorithm::TopDown),
@@ -27,17 +27,18 @@ const ALGORITHMS: [(&str, Algorithm); 6] = [
     ("full domain", Algorithm::FullDomain),
 ];
 
-/// What auto may take of a whole census.
+/// The most time that `auto` may take for a whole census.
 const MOST_TIME: Duration = Duration::from_secs(60);
 const MOST_MEMORY: u64 = 2_000_000_000;
 
 const EXPLANATION: &str = "\
-LM of every partitioner on tables of several kinds, nobody suppressed, k alone required. Adult as in `adult`; `acs_ma`:
-AGEP and SCHL as numbers, SEX, RAC1P, MAR, CIT, RELP; Lahman's people: birthYear, height, weight as numbers, birthCountry,
-birthState, bats, throws; `census_like`: age as a number, sex, race, marital, state, edu, and hispanic (the first 100,000
-rows) or zip by its prefixes (the first 1,000,000). Text has no hierarchy but where it says so: it is shown or not.
-Columns stand in the order of the file, which decides ties between them. *Least other* is the least loss of the others
-over that of auto: under 1, auto loses more than another and the row is marked.
+LM of every partitioner on tables of several kinds, with nobody suppressed and k as the only requirement. The tables are
+Adult as in `adult`; `acs_ma` with AGEP and SCHL as numbers, SEX, RAC1P, MAR, CIT and RELP; Lahman's people with
+birthYear, height and weight as numbers, birthCountry, birthState, bats and throws; `census_like` with age as a number,
+sex, race, marital, state, edu, and either hispanic (the first 100,000 rows) or zip by its prefixes (the first 1,000,000
+rows). Other text has no hierarchy, except in Adult: it is shown or not. Columns are in the order of the file, which
+decides between columns that are equally good. *Least other* is the least loss of the other partitioners divided by the
+loss of auto. If it is below 1, another partitioner loses less than auto, and the row is marked.
 ";
 
 const TIMES: &str = "\
@@ -45,18 +46,19 @@ CPU seconds of encoding, partitioning and recoding in the same runs, all threads
 ";
 
 const JOBS: &str = "\
-All of `census_like`, k = 10: `kohort anonymize SPEC -o FOLDER`, from Parquet to Parquet, the process from its start to
-its end, once, with weekly_earn released beside the quasi columns of the two tables above. To reach with auto on 2 cores:
-at most 60 s and 2,000 MB, and no more loss than Mondrian. Top-down takes minutes on so many rows and is left out.
+All of `census_like`, k = 10: `kohort anonymize SPEC -o FOLDER` from Parquet to Parquet, measured once, from the start
+of the process to its end. weekly_earn is released beside the quasi columns of the two `census_like` tables above. To
+reach with auto on 2 cores: at most 60 s and 2,000 MB, and no more loss than Mondrian. Top-down is left out, because it
+takes minutes on so many rows.
 ";
 
 /// A table to anonymize.
 struct Source {
     name: &'static str,
-    /// Below the data folder.
+    /// The path below the data folder.
     file: &'static str,
     n_rows: usize,
-    /// What a spec says about the columns.
+    /// The columns as a spec describes them.
     columns: &'static [(&'static str, &'static str)],
 }
 
@@ -121,10 +123,10 @@ const CENSUS_BY_ZIP: Source = Source {
         ("zip", PREFIXES),
     ],
 };
-/// Released with a census as it is.
+/// A column that the release of a census copies unchanged.
 const SENSITIVE: (&str, &str) = ("weekly_earn", "\"sensitive\"");
 
-/// What all partitioners made of a table at one k.
+/// The results of all partitioners on a table at one k.
 struct Outcome {
     table: String,
     k: u32,
@@ -132,7 +134,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// The partitioner that loses least of all others, and its loss over that of auto.
+    /// The partitioner that loses least among all others, and its loss divided by that of `auto`.
     fn least_other(&self) -> (&'static str, f64) {
         let others = ALGORITHMS.iter().zip(&self.found).skip(1);
         let least = others.min_by(|(_, one), (_, other)| one.0.total_cmp(&other.0)).expect("there are others");
@@ -220,7 +222,7 @@ fn times(outcomes: &[Outcome]) -> String {
     grid.render()
 }
 
-/// The command on a whole census.
+/// Runs the command on a whole census.
 fn jobs(data: &Path, folder: &Path) -> Result<String, Box<dyn Error>> {
     let kohort = child::kohort()?;
     let mut grid =

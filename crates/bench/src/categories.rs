@@ -1,4 +1,4 @@
-//! `census_like` with its categories as they are, or as numbers.
+//! `census_like` with its categories as texts or as numbers.
 
 use std::error::Error;
 use std::path::Path;
@@ -8,12 +8,12 @@ use kohort_model::{Column, Silent, Spec, Table, ValueType};
 
 use crate::excerpt;
 
-/// What categories are to the partitioner.
+/// How the partitioner sees categories.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Categories {
-    /// Numbers, as in the paper: the rank of each among all, a missing one 0.
+    /// As numbers, as in the paper: the rank of each category, 0 for a missing one.
     Ranked,
-    /// Shown or not.
+    /// As texts without a hierarchy, which are shown or not.
     Flat,
 }
 

@@ -1,7 +1,7 @@
-//! The rows that large benchmarks run on: `census_like` of the data folder, repeated with noise where it ends.
+//! The rows of large benchmarks: `census_like` of the data folder, repeated with noise if more rows are needed.
 //!
-//! A repetition moves each age by up to 2 years and each ZIP code by up to 300, from a seeded generator, so that
-//! repeated rows are seldom equal and folding hardly shrinks the table.
+//! A repetition moves each age by up to 2 years and each ZIP code by up to 300, with a seeded generator. So repeated
+//! rows are seldom equal, and folding hardly shrinks the table.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -13,6 +13,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
 use kohort_model::{Column, NULL, Role, Table, Texts, ValueType};
+use kohort_testkit::random::Random;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::arrow::{ArrowWriter, ProjectionMask};
 
@@ -20,7 +21,7 @@ use parquet::arrow::{ArrowWriter, ProjectionMask};
 pub(crate) const QUASI: [&str; 6] = ["sex", "age", "race", "zip", "marital", "edu"];
 /// A column that is released as it is.
 pub(crate) const SENSITIVE: &str = "famincome";
-/// Tells every row from every other.
+/// A column with a different value in every row.
 pub(crate) const IDENTIFIER: &str = "person_id";
 
 const WORD_COLUMNS: [&str; 5] = ["sex", "race", "marital", "edu", SENSITIVE];
@@ -42,15 +43,15 @@ struct Words {
 }
 
 impl Census {
-    /// So many persons.
+    /// Reads this many persons.
     pub(crate) fn read(data: &Path, n_rows: usize) -> Result<Census, Box<dyn Error>> {
         let mut census = Census::read_file(&data.join("census_like/persons.parquet"), n_rows)?;
         let n_real = census.ages.len();
-        let mut random = Random(1);
+        let mut random = Random::new(1);
         for row in n_real..n_rows {
-            let age = census.ages[row % n_real] + random.within(2);
+            let age = census.ages[row % n_real] + noise(&mut random, 2);
             census.ages.push(age.clamp(AGES.0, AGES.1));
-            let zip = census.zips[row % n_real] + random.within(300);
+            let zip = census.zips[row % n_real] + noise(&mut random, 300);
             census.zips.push(zip.clamp(ZIPS.0, ZIPS.1));
         }
         for column in &mut census.words {
@@ -61,7 +62,7 @@ impl Census {
         Ok(census)
     }
 
-    /// The first persons of the file, a few more than `n_rows` if there are.
+    /// Reads the first persons of the file: at least `n_rows` if the file has as many, and perhaps a few more.
     fn read_file(path: &Path, n_rows: usize) -> Result<Census, Box<dyn Error>> {
         let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let builder = ParquetRecordBatchReaderBuilder::try_new(file)?;
@@ -165,16 +166,7 @@ fn numbers(name: &str, values: &[i32]) -> Column {
     column
 }
 
-/// SplitMix64, so that the noise is the same everywhere.
-struct Random(u64);
-
-impl Random {
-    fn within(&mut self, reach: i32) -> i32 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^= mixed >> 31;
-        (mixed % (2 * reach as u64 + 1)) as i32 - reach
-    }
+/// A whole number from `-reach` to `reach`.
+fn noise(random: &mut Random, reach: i32) -> i32 {
+    (random.number() % (2 * reach as u64 + 1)) as i32 - reach
 }

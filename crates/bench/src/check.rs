@@ -1,7 +1,8 @@
-//! `kohort check` beside pycanon, on the same files.
+//! `kohort check` compared with pycanon, on the same files.
 //!
-//! Ours is the whole command: start, reading the file, every measure at once. Theirs is one call on a table in memory,
-//! without Python's start, imports and reading. The ratios are therefore lower than what a user sees.
+//! Our time is that of the whole command: starting, reading the file, all measures at once. pycanon's is that of one
+//! call on a table in memory, without starting Python, imports and reading. So the ratios are lower than what a user
+//! sees.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -24,9 +25,9 @@ const LIMIT: Duration = Duration::from_secs(600);
 const N_CENSUS: usize = 1_000_000;
 
 const EXPLANATION: &str = "\
-`kohort check` is the whole command: start, reading the file, all measures at once; medians of 3. pycanon's time is the
-call of one check alone, on a DataFrame already in memory: no start, no import, no reading. Both must find the same k, l
-and t, or the benchmark fails. The release is our own of Adult at k = 10.
+`kohort check` is the whole command: it starts, reads the file and computes all measures at once; medians of 3.
+pycanon's time is that of one check on a DataFrame already in memory, without starting, importing and reading. Both must
+find the same k, l and t, or the benchmark fails. The release is our own of Adult at k = 10.
 ";
 
 /// A table and what is measured in it.
@@ -35,7 +36,7 @@ struct Case {
     file: PathBuf,
     quasi: String,
     sensitive: Option<&'static str>,
-    /// What must be reached, per measure.
+    /// The expected value of each measure.
     measures: &'static [(&'static str, &'static str)],
     /// How often pycanon runs.
     n_runs: usize,
@@ -56,9 +57,9 @@ struct Check {
 }
 
 impl Pycanon {
-    /// The median cost of a check that found the same as ours.
+    /// The median cost of a check, which must have found the same value as ours.
     fn agreeing(&self, measure: &str, value: f64, case: &Case) -> Result<Cost, Box<dyn Error>> {
-        let check = self.checks.get(measure).ok_or("pycanon did not measure all")?;
+        let check = self.checks.get(measure).ok_or("pycanon did not measure everything")?;
         if (value - check.value).abs() > 1e-9 {
             return Err(format!("{}: {measure} is {value} here and {} in pycanon", case.name, check.value).into());
         }
@@ -165,7 +166,7 @@ fn cases(data: &Path, folder: &Path, kohort: &Path) -> Result<Vec<Case>, Box<dyn
     ])
 }
 
-/// What our command finds, and its median cost.
+/// The findings of our command, and its median cost.
 fn check(kohort: &Path, case: &Case) -> Result<(Value, Cost), Box<dyn Error>> {
     let mut arguments = vec!["check", path(&case.file)?, "--quasi", &case.quasi, "--json"];
     if let Some(sensitive) = case.sensitive {
@@ -189,7 +190,7 @@ fn value_of(found: &Value, measure: &str, case: &Case) -> Result<f64, Box<dyn Er
     value.as_f64().ok_or_else(|| format!("`kohort check` printed no {measure}").into())
 }
 
-/// What pycanon finds, `None` where it took too long.
+/// The findings of pycanon; `None` if it took too long.
 fn pycanon(python: &Python, case: &Case) -> Result<Option<Pycanon>, Box<dyn Error>> {
     let measures: Vec<&str> = case.measures.iter().map(|&(measure, _)| measure).collect();
     let (measures, n_runs, limit) = (measures.join(","), case.n_runs.to_string(), LIMIT.as_secs().to_string());

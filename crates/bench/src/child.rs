@@ -1,7 +1,7 @@
 //! Programs as their users run them: each in its own process, with its own time and peak memory.
 //!
-//! The system keeps one account for all children of a process. So this program starts itself once more, and that
-//! process has one child only: the program to measure.
+//! The system adds up the costs of all children of a process. So this program starts itself once more, and that process
+//! has a single child: the program to measure.
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ use crate::measure::{Cost, of_children};
 /// The hidden argument that makes this program measure one other.
 pub(crate) const MEASURE: &str = "measure-child";
 
-/// What a program printed and what it cost, from its start to its end.
+/// What a program printed, and its cost from start to end.
 pub(crate) struct Run {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -57,8 +57,8 @@ pub(crate) fn run<S: AsRef<OsStr>>(program: &Path, arguments: &[S]) -> Result<Ru
     Ok(Run { stdout: account.stdout, stderr: account.stderr, cost, peak_memory: account.peak_memory })
 }
 
-/// What the process in between does: runs the program, prints the account. What the program says goes to files, so that it
-/// never waits for whoever reads it.
+/// The process in between: it runs the program and prints its cost. The program's output goes to files, so that it
+/// never waits for a reader.
 pub(crate) fn measure(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let [program, arguments @ ..] = arguments else { return Err("there is no program to measure".into()) };
     let (mut stdout, mut stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
@@ -97,24 +97,26 @@ pub(crate) fn kohort() -> Result<PathBuf, Box<dyn Error>> {
     Ok(target_folder()?.join("release/kohort"))
 }
 
-/// The `kohort-sql` command, built if it is an old one: it takes long, so only where it is asked for.
+/// The `kohort-sql` command, built if it is out of date. Building takes long, so only benchmarks that need it call
+/// this.
 pub(crate) fn kohort_sql() -> Result<PathBuf, Box<dyn Error>> {
     build_engine()?;
     Ok(target_folder()?.join("release/kohort-sql"))
 }
 
-/// Builds everything that has the query engine at once: alone, each would build an engine of its own features.
+/// Builds all programs that contain the query engine together. Built one by one, each would build the engine again with
+/// other features.
 fn build_engine() -> Result<(), Box<dyn Error>> {
     build("kohort-sql", &["--package", "kohort-server", "--bins", "--examples"])
 }
 
-/// Builds the `kohort` command, so that it is never an old one. Once before all benchmarks: what a table says of the
-/// command and of the library is then about the same sources, even if those change while the benchmarks run.
+/// Builds the `kohort` command, so that it is never out of date. This happens once, before all benchmarks: the command
+/// and the library are then built from the same sources, even if somebody changes the sources while benchmarks run.
 pub(crate) fn build_kohort() -> Result<(), Box<dyn Error>> {
     build("kohort-cli", &[])
 }
 
-/// The `kohort-serve` command and what asks it.
+/// The `kohort-serve` command, and the program that sends it queries.
 pub(crate) fn kohort_serve() -> Result<(PathBuf, PathBuf), Box<dyn Error>> {
     build_engine()?;
     let release = target_folder()?.join("release");

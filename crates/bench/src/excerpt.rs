@@ -1,4 +1,4 @@
-//! Part of a Parquet file, so that a spec names no column but those it is about.
+//! Writes a part of a Parquet file to another file, so that a spec need not name columns that it does not use.
 
 use std::error::Error;
 use std::fs::File;

@@ -22,10 +22,10 @@ use crate::report::{Grid, Section, count, megabytes, seconds};
 pub(crate) const STAGES: &str = "job-stages";
 
 const EXPLANATION: &str = "\
-`kohort anonymize SPEC -o FOLDER`, the process from its start to its end: read, anonymize, verify, write, read back,
-verify again. The census jobs read Parquet and write Parquet: sex, age, race, zip, marital, edu as in `partition`, k = 10,
-Mondrian, one sensitive column released with them, an identifier left out; beyond 2.5 M rows with the same noise. The
-clinic is `examples/clinic` (CSV, k = 5, l = 3, t = 0.6, auto). Stages are wall times of a second run.
+`kohort anonymize SPEC -o FOLDER`, measured from the start of the process to its end: read, anonymize, verify, write,
+read back, verify again. The census jobs read and write Parquet: sex, age, race, zip, marital and edu as in `partition`,
+k = 10, Mondrian, one sensitive column that is released and an identifier that is not; beyond 2.5 M rows with the same
+noise. The clinic is `examples/clinic` (CSV, k = 5, l = 3, t = 0.6, auto). Stages are wall times of a second run.
 ";
 
 struct Job {
@@ -101,12 +101,15 @@ fn spec_text() -> String {
     text
 }
 
-/// Does a job once more, stage by stage, and prints their times. The manifest is the first run's, in `release`.
+/// Does a job once more, stage by stage, and prints their times. The manifest is taken from the first run, in
+/// `release`.
 pub(crate) fn time_stages(arguments: &[String]) -> Result<(), Box<dyn Error>> {
-    let [spec_file, release, target] = arguments else { return Err("a spec and two folders are needed".into()) };
+    let [spec_file, release, target] = arguments else {
+        return Err("the arguments must be a spec and two folders".into());
+    };
     let manifest: Manifest = serde_json::from_str(&fs::read_to_string(Path::new(release).join("manifest.json"))?)?;
     let spec = Spec::parse(&fs::read_to_string(spec_file)?)?;
-    let spec_folder = Path::new(spec_file).parent().ok_or("a spec lies in a folder")?;
+    let spec_folder = Path::new(spec_file).parent().ok_or("the spec's path has no folder")?;
     let table = &spec.tables[0];
     let requirements = spec.requirements(table);
 
@@ -115,7 +118,7 @@ pub(crate) fn time_stages(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let (anonymized, anonymize) = timed(|| anonymize(&original.table, &spec, &requirements, &Silent));
     let release = anonymized?.release;
     let (verified, verify) = timed(|| {
-        // The command also measures what the risk was before.
+        // The command also measures the risk before anonymizing.
         measure(&original.table, &original.table.with_role(Role::Quasi), &[], &[])?;
         verify_release(release, &original.table, &requirements, SuppressionLimit::share(spec.max_suppressed))
     });

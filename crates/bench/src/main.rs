@@ -1,6 +1,6 @@
-//! `cargo xtask bench [NAME...]`: what kohort costs, as ratios that hold on other machines, with loss beside time.
+//! `cargo xtask bench [NAME...]`: what kohort costs, as ratios that also hold on other machines, and loss beside time.
 //!
-//! Data is not part of the project: it is found by `KOHORT_DATA`. Results go to `bench/RESULTS.md`.
+//! The data are not part of the project: `KOHORT_DATA` names their folder. Results go to `bench/RESULTS.md`.
 
 mod adult;
 mod audiences;
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
 fn run(names: &[String]) -> Result<(), Box<dyn Error>> {
     let all_names = BENCHMARKS.map(|(name, _)| name);
     if let Some(unknown) = names.iter().find(|name| !all_names.contains(&name.as_str())) {
-        return Err(format!("no benchmark '{unknown}'; there are {}", all_names.join(", ")).into());
+        return Err(format!("there is no benchmark '{unknown}'; the benchmarks are {}", all_names.join(", ")).into());
     }
     let data = data_folder()?;
     child::build_kohort()?;

@@ -1,6 +1,6 @@
 //! What a piece of work costs: wall time, CPU time of all threads, and memory.
 //!
-//! Ratios are taken of medians. On a machine with other work wall time says little, so CPU time stands beside it.
+//! Ratios are ratios of medians. On a machine with other work wall time says little, so CPU time is shown too.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -12,19 +12,19 @@ use nix::time::{ClockId, clock_gettime};
 /// The time a piece of work took.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cost {
-    /// By the clock on the wall.
+    /// Elapsed time.
     pub(crate) wall: Duration,
-    /// Of all threads.
+    /// The CPU time of all threads.
     pub(crate) cpu: Duration,
 }
 
 impl Cost {
-    /// One after the other.
+    /// The cost of both, one after the other.
     pub(crate) fn plus(self, other: Cost) -> Cost {
         Cost { wall: self.wall + other.wall, cpu: self.cpu + other.cpu }
     }
 
-    /// The median of wall and of CPU time, each for itself.
+    /// The medians of wall time and of CPU time, each taken separately.
     pub(crate) fn median(costs: &[Cost]) -> Cost {
         Cost {
             wall: median(costs.iter().map(|cost| cost.wall).collect()),
@@ -33,7 +33,7 @@ impl Cost {
     }
 }
 
-/// Does the work in this process.
+/// Does the work in this process, and returns its result and cost.
 pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Cost) {
     let (wall, cpu) = (Instant::now(), own_cpu());
     let result = work();
@@ -44,7 +44,7 @@ fn own_cpu() -> Duration {
     clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).expect("the process has a clock").into()
 }
 
-/// The CPU time of all children that have ended, and the most memory one of them held.
+/// The CPU time of all children that have ended, and the most memory that one of them held.
 pub(crate) fn of_children() -> (Duration, u64) {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).expect("the process has an account of its children");
     (duration(usage.user_time()) + duration(usage.system_time()), usage.max_rss() as u64 * 1024)
@@ -54,7 +54,7 @@ fn duration(time: TimeVal) -> Duration {
     Duration::from_micros(time.tv_sec() as u64 * 1_000_000 + time.tv_usec() as u64)
 }
 
-/// The most memory this process ever held, or since it was last forgotten.
+/// The most memory that this process held since its start, or since the peak was last reset.
 pub(crate) fn peak_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("Linux tells a process its status");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("every status has a peak");
@@ -62,7 +62,7 @@ pub(crate) fn peak_memory() -> u64 {
     kilobytes * 1024
 }
 
-/// Forgets the peak, so that the next one belongs to what comes now.
+/// Resets the peak, so that the next one belongs to the work that follows.
 pub(crate) fn forget_peak_memory() {
     fs::write("/proc/self/clear_refs", "5").expect("a process may forget its own peak");
 }

@@ -1,7 +1,7 @@
-//! Mondrian's time beside the time to sort the same encoded rows.
+//! Mondrian's time compared with the time to sort the same encoded rows.
 //!
-//! Sorting touches every cell about log n times, as partitioning must, so the ratio says how much more than that a
-//! partition costs, on any machine.
+//! Both sorting and partitioning touch every cell about log n times. So the ratio of their times says, on any machine,
+//! how much more a partition costs.
 
 use std::error::Error;
 use std::path::Path;
@@ -9,9 +9,9 @@ use std::path::Path;
 use kohort_core::encode::{Encoded, Rows};
 use kohort_core::loss;
 use kohort_core::partition::{Classes, KeepTree, Mondrian, Partitioner, Task};
-use kohort_core::recode::Shown;
+use kohort_core::recode::{Recoding, Shown};
 use kohort_core::requirement::Rules;
-use kohort_model::spec::{Leftovers, MondrianSpec};
+use kohort_model::spec::MondrianSpec;
 use kohort_model::{Persons, Silent, Table};
 use rayon::prelude::*;
 
@@ -24,11 +24,12 @@ const K: u32 = 10;
 const N_RUNS: usize = 5;
 
 const EXPLANATION: &str = "\
-Mondrian (strict, widest, k = 10) on `census_like`: sex, age, race, zip, marital, edu; age and zip are numbers, the rest
-text without a hierarchy. *Sort* is rayon's `par_sort_unstable` on `Vec<[u32; 6]>` of the same codes with the same
-threads, runs alternating, median of 5. *Fold* finds equal rows, *partition* cuts the folded ones. Memory is the peak of
-the process during both, the table included, the rows kept for the sort not. Beyond 2.5 M rows the table repeats with
-noise (each age moved by up to 2, each zip by up to 300), so that folding hardly shrinks it.
+Mondrian (strict, widest, k = 10) on `census_like`: sex, age, race, zip, marital, edu; age and zip are numbers, the
+others text without a hierarchy. *Sort* is rayon's `par_sort_unstable` on `Vec<[u32; 6]>` of the same codes with the
+same threads. Runs alternate, and the figures are medians of 5. *Fold* finds equal rows, *partition* cuts the folded
+rows. Memory is the peak of the process during both, including the table, but not the rows kept for the sort. Beyond 2.5
+M rows the table repeats with noise (each age is moved by up to 2, each zip by up to 300), so that folding hardly
+shrinks it.
 ";
 
 struct Outcome {
@@ -72,14 +73,7 @@ fn measure(table: &Table) -> Result<Outcome, Box<dyn Error>> {
 
         forget_peak_memory();
         let (rows, fold) = timed(|| encoded.fold(&all));
-        let task = Task {
-            rows: &rows,
-            domains: &encoded.domains,
-            rules: &rules,
-            allowance: 0,
-            leftovers: Leftovers::Merge,
-            progress: &Silent,
-        };
+        let task = Task::of_everybody(&rows, &encoded.domains, &rules, &Silent);
         let mondrian = Mondrian { spec: MondrianSpec::default(), keep_tree: KeepTree::No };
         let (classes, partition) = timed(|| mondrian.partition(&task));
         most_memory = most_memory.max(peak_memory() - size_of_val(unsorted.as_slice()) as u64);
@@ -89,6 +83,7 @@ fn measure(table: &Table) -> Result<Outcome, Box<dyn Error>> {
     }
     let (rows, classes) = last.expect("there was a run");
     let shown = Shown::new(&classes, &encoded, &rows);
+    let recoding = Recoding { table, encoded: &encoded, rows: &rows, classes: &classes, shown: &shown };
     let n_persons = table.n_rows as u64;
     let everybody = Persons { n_in: n_persons, n_out: n_persons, suppressed: 0 };
     Ok(Outcome {
@@ -98,7 +93,7 @@ fn measure(table: &Table) -> Result<Outcome, Box<dyn Error>> {
         fold: Cost::median(&folds),
         partition: Cost::median(&partitions),
         n_classes: shown.len(),
-        lm: loss::measure(table, &encoded, &rules, &rows, &classes, &shown, everybody).lm,
+        lm: loss::measure(&recoding, &rules, everybody).lm,
         memory: most_memory,
     })
 }

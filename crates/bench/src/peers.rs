@@ -1,7 +1,7 @@
 //! Releases of Adult by kohort and by Python packages, all judged by one script.
 //!
-//! `peers/loss.py` knows nothing of kohort: it reads the released rows and ARX's hierarchies, and must find the loss and
-//! the smallest class that our manifest claims. pycanon, which anonymizes nothing, counts the smallest class once more.
+//! `peers/loss.py` knows nothing of kohort. It reads the released rows and ARX's hierarchies, and must find the loss
+//! and the smallest class that our manifest claims. pycanon, which only measures, counts the smallest class once more.
 
 use std::error::Error;
 use std::fs;
@@ -20,7 +20,7 @@ use crate::python::Python;
 use crate::report::{Grid, Section, count, number};
 
 const N_RUNS: usize = 3;
-/// A package is given this much CPU time per release.
+/// The CPU time that a package gets per release.
 const LIMIT: Duration = Duration::from_secs(60);
 
 const WAYS: [Way; 7] = [
@@ -33,29 +33,31 @@ const WAYS: [Way; 7] = [
     adult::FULL_DOMAIN_BY_LEVELS,
 ];
 
-/// Name, package, and the per cent of rows that it may leave out.
+/// Each peer's name, its package, and the percentage of rows that it may leave out.
 const PEERS: [(&str, &str, &str); 3] =
     [("anonypy", "anonypy", "0"), ("anjana", "anjana", "0"), ("anjana, 5 % suppressed", "anjana", "5")];
 
 const EXPLANATION: &str = "\
 Adult as in `adult`. Every system writes its released rows as CSV, and one script (`crates/bench/peers/loss.py`, plain
-Python, nothing of kohort) measures all of them: LM per cell (leaves - 1) / (all leaves - 1), of ages (hi - lo) / 73, cut
-to the ages that occur; rows that are not in the release count 1. It must find what our manifests claim, or the benchmark
-fails. anonypy knows no hierarchies and releases sets of categories. They are raised to their common ancestor, which is
-what all others release; beside it stands what they lose as plain sets, (members - 1) / (all leaves - 1), which is not the
-same measure: a set may be smaller than any node that holds it. anjana knows no ranges and gets ARX's hierarchy of ages.
-pycanon only checks; it counts the smallest class at k = 10 once more, and must agree. A class under k is set in bold.
-Quoted rows were not run, and some are NCP. ARX at its best was measured over all 100 leaves of its ages instead of the 73
-years that occur, so it is compared in `adult` and not here.
+Python without any code of kohort) measures all of them. LM of a cell is (leaves - 1) / (all leaves - 1), that of an age
+(hi - lo) / 73, cut to the ages that occur; rows that are missing from the release count 1. The script must find what
+our manifests claim, or the benchmark fails. anonypy knows no hierarchies and releases sets of categories. A set is
+raised to its common ancestor, because that is what all others release. *Plain sets* is what the sets themselves lose,
+(members - 1) / (all leaves - 1). This is another measure, because a set may be smaller than any node that contains it.
+anjana knows no ranges, so it gets ARX's hierarchy of ages. pycanon only checks: it counts the smallest class at k = 10
+once more, and must agree. A class smaller than k is in bold. Quoted rows were not run, and some are NCP. ARX at its
+best was measured over all 100 leaves of its ages instead of the 73 years that occur, so it is compared in `adult` and
+not here.
 ";
 
 const TIMES: &str = "\
-CPU seconds. Ours is the whole command from its start to its end, with reading, verifying twice and writing, median of 3;
-a package's is its own call alone, once, on a DataFrame in memory: no start, no import, no reading, no writing. The last
-column is the time at k = 10 over that of auto. A package is stopped after 60 s of CPU. Quoted times are of another day.
+CPU seconds. Ours is the time of the whole command from its start to its end, with reading, verifying twice and writing,
+median of 3. A package's is the time of its own call, once, on a DataFrame in memory, without starting, importing,
+reading and writing. The last column is the time at k = 10 divided by that of auto. A package is stopped after 60 s of
+CPU. Quoted times are from another day.
 ";
 
-/// One released file, or none where there was no time.
+/// A released file; none if the package took too long.
 struct Release {
     file: PathBuf,
     cpu: Duration,
@@ -100,7 +102,7 @@ impl System {
         std::array::from_fn(cell)
     }
 
-    /// Whether it released sets that no hierarchy knows.
+    /// Whether the system released sets of values that no hierarchy has.
     fn has_sets(&self) -> bool {
         self.found.iter().flatten().any(|(loss, _)| loss.lm != loss.lm_sets)
     }
@@ -127,7 +129,7 @@ pub(crate) fn run(data: &Path) -> Result<Section, Box<dyn Error>> {
             let loss = measure(&python, data, &release.file)?;
             if loss.k != manifest.achieved.k || way.age == Age::Number && (loss.lm - manifest.loss.lm).abs() > 1e-9 {
                 return Err(
-                    format!("{} at k = {k}: the manifest claims what peers/loss.py does not find", way.name).into()
+                    format!("{} at k = {k}: peers/loss.py does not find what the manifest claims", way.name).into()
                 );
             }
             agrees_with_pycanon(&python, k, &release.file, &loss)?;
@@ -167,7 +169,7 @@ pub(crate) fn run(data: &Path) -> Result<Section, Box<dyn Error>> {
     Ok(Section { name: "peers", body, figures })
 }
 
-/// Releases Adult by the command.
+/// Releases Adult with the `kohort` command.
 fn release(kohort: &Path, data: &Path, folder: &Path, way: Way, k: u32) -> Result<(Release, Manifest), Box<dyn Error>> {
     let spec = folder.join("release.toml");
     fs::write(&spec, adult::spec_text(data, way, k)?)?;
@@ -189,7 +191,7 @@ fn measure(python: &Python, data: &Path, file: &Path) -> Result<Loss, Box<dyn Er
     loss.ok_or_else(|| "peers/loss.py measured nothing".into())
 }
 
-/// Fails where pycanon counts another smallest class. It starts slowly, so only one k is counted.
+/// Fails if pycanon counts another smallest class. pycanon starts slowly, so only one k is counted.
 fn agrees_with_pycanon(python: &Python, k: u32, file: &Path, loss: &Loss) -> Result<(), Box<dyn Error>> {
     if k != K_OF_TIMES {
         return Ok(());

@@ -1,7 +1,9 @@
 //! Figures as SVG: lines over k, and dots on a line per system.
 //!
-//! A figure has a white ground of its own, so that it reads the same on light and dark pages, and a title for those who
-//! can't see it. Lines are named at their right end, the names pushed apart where lines end close to each other.
+//! A figure has its own white background, so that it reads the same on light and dark pages, and a title for people who
+//! can't see it. Lines are named at their right end, and the names are pushed apart where lines end close to each
+//! other. `kohort-plots` draws other kinds of charts, bars and histograms in the colours of the page around them, so
+//! the two have only the format in common.
 
 use std::fmt::Write as _;
 
@@ -12,50 +14,50 @@ const AXIS_HEIGHT: f64 = 48.0;
 const PLOT_HEIGHT: f64 = 380.0;
 const LINE_HEIGHT: f64 = 16.0;
 const DOT_HEIGHT: f64 = 24.0;
-/// No letter of the font is wider on average.
+/// An upper bound for the average width of the font's letters.
 const LETTER_WIDTH: f64 = 6.3;
 
 const INK: &str = "#1f2328";
 const GRID: &str = "#e4e7eb";
 const HIGHLIGHT: &str = "#0550ae";
-/// Colours that are told apart by people who do not see all of them, dark enough for words on white.
+/// Colours that people with colour blindness can tell apart, dark enough for words on white.
 const COLOURS: [&str; 6] = ["#b35900", "#00795a", "#a8327d", "#6a5a00", "#0a7ea4", "#6b4fbb"];
 const QUOTED_COLOURS: [&str; 6] = ["#8b1a1a", "#6e7781", "#3f6212", "#9a6700", "#4338ca", "#7c3f58"];
 
 /// A drawn figure.
 pub(crate) struct Figure {
-    /// Its file below `bench/plots`, without extension.
+    /// The figure's file below `bench/plots`, without extension.
     pub(crate) file: &'static str,
     pub(crate) svg: String,
     title: String,
 }
 
 impl Figure {
-    /// The figure in Markdown, as seen from the results.
+    /// The figure as a Markdown link from the results.
     pub(crate) fn link(&self) -> String {
         format!("![{}](plots/{}.svg)\n", self.title, self.file)
     }
 }
 
-/// Where a figure comes from, which decides how it looks.
+/// Where the values come from, which decides how they look.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// What the figure is about.
+    /// The subject of the figure.
     Highlighted,
     /// Measured in the same run.
     Ours,
     /// Measured earlier.
     Quoted,
-    /// What nobody can reach.
+    /// A bound that no system can reach.
     Bound,
 }
 
 /// How values become lengths.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Axis {
-    /// From zero.
+    /// The axis starts at zero, and the length is proportional to the value.
     Linear,
-    /// By their logarithm.
+    /// The length is proportional to the logarithm of the value.
     Log,
 }
 
@@ -63,14 +65,14 @@ pub(crate) enum Axis {
 pub(crate) struct Lines {
     pub(crate) file: &'static str,
     pub(crate) title: String,
-    /// What the positions are, and which.
+    /// The meaning of the positions, and the positions.
     pub(crate) x: (&'static str, Vec<f64>),
-    /// What the values are.
+    /// The meaning of the values.
     pub(crate) y: (&'static str, Axis),
     pub(crate) lines: Vec<Line>,
 }
 
-/// One of the lines.
+/// A line of a figure.
 pub(crate) struct Line {
     pub(crate) name: String,
     pub(crate) kind: Kind,
@@ -82,12 +84,12 @@ pub(crate) struct Line {
 pub(crate) struct Dots {
     pub(crate) file: &'static str,
     pub(crate) title: String,
-    /// What the values are.
+    /// The meaning of the values.
     pub(crate) x: String,
     pub(crate) dots: Vec<Dot>,
 }
 
-/// One of the values.
+/// A value of a figure.
 pub(crate) struct Dot {
     pub(crate) name: String,
     pub(crate) kind: Kind,
@@ -97,7 +99,7 @@ pub(crate) struct Dot {
 }
 
 impl Lines {
-    /// Draws them.
+    /// Draws the lines.
     pub(crate) fn draw(&self) -> Figure {
         let names_width = width_of_longest(self.lines.iter().map(|line| line.name.as_str())) + 40.0;
         let height = TITLE_HEIGHT + PLOT_HEIGHT + AXIS_HEIGHT;
@@ -124,7 +126,7 @@ impl Lines {
             self.lines.iter().map(|line| line.points.last().map_or(bottom, |&(_, value)| y.at(value))).collect();
         let names = push_apart(&ends, (top, bottom));
         let mut lines: Vec<_> = self.lines.iter().zip(self.colours()).zip(ends.iter().zip(&names)).collect();
-        // What the figure is about is not hidden by others.
+        // The subject of the figure is drawn last, so that no other line hides it.
         lines.sort_by_key(|((line, _), _)| line.kind == Kind::Highlighted);
         for ((line, colour), (&end, &name)) in lines {
             let points: Vec<(f64, f64)> = line.points.iter().map(|&(at, value)| (x.at(at), y.at(value))).collect();
@@ -142,13 +144,13 @@ impl Lines {
 }
 
 impl Dots {
-    /// The same with the smallest value on top.
+    /// The same dots with the smallest value on top.
     pub(crate) fn sorted(mut self) -> Dots {
         self.dots.sort_by(|one, other| one.value.total_cmp(&other.value));
         self
     }
 
-    /// Draws them.
+    /// Draws the dots.
     pub(crate) fn draw(self) -> Figure {
         let left = MARGIN + width_of_longest(self.dots.iter().map(|dot| dot.name.as_str())) + 8.0;
         let right = WIDTH - MARGIN - 60.0;
@@ -185,7 +187,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// Spans all values: from zero, or on an axis of logarithms a little more than they do.
+    /// A scale that spans all values: from zero or, with logarithms, a little more than the values do.
     fn new(axis: Axis, values: impl Iterator<Item = f64>, pixels: (f64, f64)) -> Scale {
         let (least, most) =
             values.fold((f64::MAX, f64::MIN), |(least, most), value| (least.min(value), most.max(value)));
@@ -202,7 +204,8 @@ impl Scale {
         self.pixels.0 + (place(value) - least) / (most - least) * (self.pixels.1 - self.pixels.0)
     }
 
-    /// Round values within the scale: 1, 2 and 5 times powers of ten, or 4 to 8 multiples of one of those.
+    /// Round values within the scale: on a scale of logarithms 1, 2 and 5 times powers of ten, on a linear one 4 to 8
+    /// multiples of such a number.
     fn ticks(&self) -> Vec<f64> {
         let (least, most) = self.values;
         match self.axis {
@@ -221,12 +224,13 @@ fn round_values(least: f64, most: f64) -> Vec<f64> {
     candidates.filter(|value| (least..=most).contains(value)).collect()
 }
 
-/// Heights that stand a line apart, as near to those wanted as that allows, and within the bounds as far as there is
-/// room. Names that would overlap share their distance: the mean of what a run of them wants is what the run gets.
+/// Heights at least one line apart, as close to the wanted ones as possible, and within the bounds if there is room. A
+/// run of names that would overlap is centred on the mean of their wanted heights.
 fn push_apart(wanted: &[f64], (top, bottom): (f64, f64)) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|&one, &other| wanted[one].total_cmp(&wanted[other]));
-    // Less the lines above it, each name only has to stand no higher than the one before.
+    // Subtract from each height the lines of the names above it. Then names don't overlap if these heights never
+    // decrease.
     let mut runs: Vec<(f64, usize)> = Vec::new();
     for (n_above, &position) in order.iter().enumerate() {
         let mut run = (wanted[position] - n_above as f64 * LINE_HEIGHT, 1);
@@ -299,7 +303,7 @@ impl Canvas {
         self.push(format_args!("<path d=\"M{x1:.1} {y1:.1}L{x2:.1} {y2:.1}\" stroke=\"{colour}\" fill=\"none\"/>"));
     }
 
-    /// From the end of a line to its name.
+    /// Draws a line from the end of a curve to its name.
     fn leader(&mut self, from: (f64, f64), to: (f64, f64), colour: &str) {
         let ((x1, y1), (x2, y2)) = (from, to);
         self.push(format_args!(
@@ -324,7 +328,7 @@ impl Canvas {
         }
     }
 
-    /// Hollow where it was not measured in this run.
+    /// Draws a dot, hollow if the value was not measured in this run.
     fn dot(&mut self, (x, y): (f64, f64), radius: f64, kind: Kind, colour: &str) {
         let fill = if matches!(kind, Kind::Quoted | Kind::Bound) { "#ffffff" } else { colour };
         self.push(format_args!(

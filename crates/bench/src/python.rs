@@ -1,4 +1,4 @@
-//! Python packages that do what kohort does, each set in an environment of its own below cargo's folder.
+//! Python packages that do what kohort does, each in an environment of its own below cargo's folder.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub(crate) struct Python {
 }
 
 impl Python {
-    /// The environment of this name, installed now unless it was before.
+    /// The environment of this name, which is installed if it does not exist yet.
     pub(crate) fn with(name: &str, packages: &[&str]) -> Result<Python, Box<dyn Error>> {
         let folder = child::target_folder()?.join(name);
         let program = folder.join("bin/python");
@@ -34,7 +34,7 @@ impl Python {
         Err(format!("{listed} could not be installed; python3 with venv and pip is needed").into())
     }
 
-    /// The JSON that a script in `peers/` prints, `None` where a limit of time ended it.
+    /// The JSON that a script in `peers/` prints; `None` if the time limit ended it.
     pub(crate) fn run<T: DeserializeOwned>(
         &self,
         script: &str,
@@ -48,7 +48,7 @@ impl Python {
             .output()?;
         match output.status.code() {
             Some(0) => Ok(Some(serde_json::from_slice(&output.stdout)?)),
-            // Ended by the system's alarm.
+            // The alarm of the system ended the script.
             None => Ok(None),
             Some(_) => Err(format!("peers/{script} failed").into()),
         }

@@ -8,7 +8,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use kohort_core::register::AnonymizedWithRegister;
-use kohort_core::utility::WorkloadSpec;
 use kohort_model::spec::Algorithm;
 use serde::{Deserialize, Serialize};
 
@@ -16,11 +15,12 @@ use crate::child;
 use crate::measure::timed;
 use crate::plot::{Axis, Figure, Kind, Line, Lines};
 use crate::report::{Grid, Section, count, megabytes, number, seconds};
+use crate::utility::workload::WorkloadSpec;
 use setting::{Draw, Measured, Method, Population, measure};
 
 /// The hidden argument that makes this program anonymize beside a large register.
 pub(crate) const RELEASE: &str = "register-release";
-/// The same from files in a folder.
+/// The hidden argument for the same, but with table and register read from files in a folder.
 pub(crate) const RELEASE_OF_FILES: &str = "register-release-of-files";
 
 const N_MICRODATA: usize = 10_000;
@@ -30,13 +30,13 @@ const KS: [u32; 7] = [5, 10, 20, 50, 100, 200, 500];
 const K: u32 = 50;
 const DIMENSIONS: [usize; 5] = [2, 3, 4, 5, 6];
 const DIMENSION: usize = 4;
-/// Percent of the space that a query spans.
+/// The percentage of the space that a query spans.
 const SHARES: [u32; 5] = [2, 5, 10, 20, 50];
 const SHARE: u32 = 10;
 const N_QUERIES: usize = 100;
-/// Draws of microdata and register that are averaged.
+/// How many draws of microdata and register are averaged.
 const N_DRAWS: u64 = 5;
-/// The same for partitioners that take longer.
+/// The number of draws for partitioners that take longer.
 const N_DRAWS_OF_SLOW: u64 = 1;
 
 const LARGE_REGISTER: usize = 10_000_000;
@@ -50,20 +50,22 @@ const BASES: [(&str, Algorithm, u64); 3] = [
 ];
 
 const EXPLANATION: &str = "\
-10,000 persons of `census_like` are the microdata, and a register has everybody of them and others, 100 times as many in
-all; quasi columns are age, famincome, hh_size and edu, then state and sex; k = 50. Categories are numbers by rank. Uniform
-data have values from 0 to 999 in each column. *Plain* is the same partitioner without the register. NCP is on one scale with
-and without it: the ranges that the microdata have themselves. Classes with a register are those of everybody, chosen without
-looking at who is in the microdata, with all their rows.
-NCP, DM and the average relative error (ARE, 100 queries over all columns that span 10 % of the space, counts below 0.1 %
-of the microdata taken for that many where they divide) are of the microdata rows alone. Over Mondrian the mean of five
-draws, over others one. Every one of these releases passed the verifier. In brackets what the paper found on its own data.
+The microdata are 10,000 persons of `census_like`. The register has all of them and others, 100 times as many persons in
+all. Quasi columns are age, famincome, hh_size and edu, then state and sex; k = 50. Categories are numbers by rank.
+Uniform data have values from 0 to 999 in each column. *Plain* is the same partitioner without the register. With and
+without the register, NCP is measured on the ranges of the microdata. Classes with a register are classes of everybody
+in it. They are chosen without looking at who is in the microdata, and are released with all their rows. NCP, DM and the
+average relative error (ARE) are those of the microdata rows alone. ARE is that of 100 queries over all columns that
+span 10 % of the space; a count below 0.1 % of the microdata is replaced by that number where it divides. Figures of
+Mondrian are means of five draws, those of other partitioners come from one draw. Every one of these releases passed the
+verifier. What the paper found on its own data is in brackets.
 ";
 
 const LARGE: &str = "\
-10,000 persons and a register of 10,000,000 uniform rows of 4 columns (100, 1,000, 10 and 17 values), direct over Mondrian,
-k = 50, in a process of its own: making the rows, encoding, partitioning and recoding; or reading them from a Parquet file by
-their key, and verifying the release. To reach: 20 s and 2,000 MB.
+10,000 persons and a register of 10,000,000 uniform rows with 4 columns (100, 1,000, 10 and 17 values), `direct` with
+Mondrian, k = 50, each run in a process of its own. *In memory* makes the rows, encodes, partitions and recodes them.
+*Parquet* reads the rows from a file and joins them by their key, and also verifies the release. To reach: 20 s and
+2,000 MB.
 ";
 
 /// Runs the benchmark.
@@ -81,7 +83,7 @@ pub(crate) fn run(data: &Path) -> Result<Section, Box<dyn Error>> {
     Ok(Section { name: "register", body, figures })
 }
 
-/// Plain, direct and refinement, averaged over draws.
+/// The results of three methods (plain, direct, refinement), averaged over draws.
 fn averaged(
     population: &Population,
     at: Draw,
@@ -159,7 +161,7 @@ fn by_base(census: &Population, uniform: &Population) -> Result<String, Box<dyn 
     Ok(grid.render())
 }
 
-/// One of the measures.
+/// A measure, such as NCP.
 type Measure = fn(&Measured) -> f64;
 
 fn lines(positions: &[f64], found: &[[Measured; 3]], value: Measure) -> Vec<Line> {
@@ -224,7 +226,7 @@ fn by_ratio(census: &Population, uniform: &Population) -> Result<(String, Vec<Fi
             eprintln!("register: {name}, ratio {ratio}");
             found.push(averaged(population, Draw { ratio, ..DEFAULT }, N_DRAWS, Algorithm::Mondrian)?);
         }
-        text += &format!("{name}, Mondrian, by how many times the register is as large as the microdata.\n\n");
+        text += &format!("{name}, Mondrian, by the size of the register in multiples of the microdata.\n\n");
         text += &grid_of("ratio", &names, &found);
         let measures: [(&str, Measure); 3] =
             [("NCP", |found| found.ncp), ("DM", |found| found.dm), ("CPU seconds", |found| found.cpu.as_secs_f64())];
@@ -311,7 +313,7 @@ fn by_share(census: &Population) -> Result<(String, Figure), Box<dyn Error>> {
     Ok((format!("Range counts by how much of the space they span.\n\n{}\n{}", grid.render(), figure.link()), figure))
 }
 
-/// What a process tells of its release.
+/// What a process reports about its release.
 #[derive(Serialize, Deserialize)]
 struct Account {
     anonymize: Duration,
@@ -347,16 +349,16 @@ fn large() -> Result<String, Box<dyn Error>> {
     Ok(grid.render())
 }
 
-/// Anonymizes beside a large register and prints an account.
+/// Anonymizes beside a large register and prints a report.
 pub(crate) fn release() -> Result<(), Box<dyn Error>> {
     let drawn = setting::large(N_MICRODATA, LARGE_REGISTER);
     let (done, cost) = timed(|| drawn.anonymize(Algorithm::Mondrian, Method::Direct, K));
     print(&done?, cost.wall)
 }
 
-/// The same of the files in a folder, verified.
+/// Anonymizes beside a large register, both read from files in a folder, verifies, and prints a report.
 pub(crate) fn release_of_files(arguments: &[String]) -> Result<(), Box<dyn Error>> {
-    let [folder] = arguments else { return Err("there is no folder".into()) };
+    let [folder] = arguments else { return Err("the argument must be a folder".into()) };
     let files = files::read(Path::new(folder), K)?;
     let (done, cost) = timed(|| files.anonymize());
     let done = done?;

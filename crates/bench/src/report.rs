@@ -1,6 +1,6 @@
-//! Markdown tables, printed and kept in `bench/RESULTS.md`, a section per benchmark.
+//! Prints the results of benchmarks as Markdown tables and keeps them in `bench/RESULTS.md`, one section per benchmark.
 //!
-//! A run of some benchmarks rewrites only their sections, so each section says itself when and where it was measured.
+//! A run of some benchmarks rewrites only their sections, so each section says when and where it was measured.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,18 +15,18 @@ use crate::plot::Figure;
 const PREFACE: &str = "\
 # Benchmarks
 
-Written by `cargo xtask bench [NAME...]`; a run rewrites the sections it measured. Times are medians, and what counts are
-the ratios: both sides of each were measured in the same run, one after the other, on the same machine. CPU is the time
-of all threads together. Figures are drawn from the same numbers as the tables beside them.
+Written by `cargo xtask bench [NAME...]`; a run rewrites the sections it measured. Times are medians. The ratios matter
+most: both sides of a ratio were measured in the same run, one after the other, on the same machine. CPU is the time of
+all threads together. Figures are drawn from the same numbers as the tables beside them.
 ";
 
-/// What one benchmark found.
+/// The results of one benchmark.
 pub(crate) struct Section {
     /// The benchmark's name, the section's heading.
     pub(crate) name: &'static str,
     /// Paragraphs and tables.
     pub(crate) body: String,
-    /// Drawn beside them, and linked from the body.
+    /// Figures, which the body links to.
     pub(crate) figures: Vec<Figure>,
 }
 
@@ -46,7 +46,7 @@ impl Grid {
         self.rows.push(row.into());
     }
 
-    /// The table as text, the first column to the left and numbers to the right.
+    /// The table as text, with the first column aligned left and numbers aligned right.
     pub(crate) fn render(&self) -> String {
         let n_columns = self.rows[0].len();
         let width = |column: usize| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0).max(3);
@@ -99,7 +99,7 @@ fn with_section(old: &str, name: &str, text: &str, all_names: &[&str]) -> String
     results
 }
 
-/// Machine, day and revision.
+/// The machine, the day and the revision.
 fn circumstances(root: &Path) -> String {
     let field = |file: &str, name: &str| {
         let text = fs::read_to_string(file).unwrap_or_default();
@@ -124,7 +124,7 @@ fn today() -> String {
     DateTime::from_timestamp(seconds as i64, 0).map_or_else(String::new, |time| time.format("%Y-%m-%d").to_string())
 }
 
-/// The commit that was measured, as far as git knows one.
+/// The commit that was measured, if git knows one.
 fn revision(root: &Path) -> String {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").arg("--no-optional-locks").args(arguments).current_dir(root).output().ok()?;
@@ -135,7 +135,7 @@ fn revision(root: &Path) -> String {
     if is_changed { format!("{commit} with changes") } else { commit }
 }
 
-/// Seconds with as many digits as they deserve.
+/// Seconds with a sensible number of digits.
 pub(crate) fn seconds(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     match seconds {
@@ -147,17 +147,17 @@ pub(crate) fn seconds(time: Duration) -> String {
     }
 }
 
-/// How many times `of` goes into `time`.
+/// `time` divided by `of`.
 pub(crate) fn ratio(time: Duration, of: Duration) -> String {
     number(time.as_secs_f64() / of.as_secs_f64())
 }
 
-/// A ratio with as many digits as it deserves.
+/// A ratio with a sensible number of digits.
 pub(crate) fn number(ratio: f64) -> String {
     if ratio >= 20.0 { format!("{ratio:.0}") } else { format!("{ratio:.2}") }
 }
 
-/// A count with its thousands apart.
+/// A count with separated thousands.
 pub(crate) fn count(n: usize) -> String {
     let digits = n.to_string();
     let groups: Vec<&str> =

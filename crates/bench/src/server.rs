@@ -1,4 +1,4 @@
-//! A server under load: how long statements take that come from many connections at once.
+//! A server under load: how long statements take if they come from many connections at once.
 
 use std::error::Error;
 use std::path::Path;
@@ -11,12 +11,12 @@ use crate::child;
 use crate::report::{Grid, Section, count, seconds};
 
 const EXPLANATION: &str = "\
-`kohort-serve --data` with a log file, asked by `crates/server/examples/load.rs` on the same machine, without TLS: 64
-connections, each with its next statement as soon as the last is answered. 48 are an analyst's, who reads a materialized
-view (census_like: quasi age, sex, zip, sensitive edu, K 10) by a quasi point, and every 100th time counts all of it; 16
-are an owner's, who adds persons (6 of 8), changes one and removes one, each statement a transaction that is on the disk
-when it is answered. Any error would end the run. Clients and server share the machine's cores, so that times are mostly
-waiting for them.
+`kohort-serve --data` with a log file. `crates/server/examples/load.rs` queries it on the same machine, without TLS,
+over 64 connections, each of which sends its next statement as soon as the last one is answered. 48 connections belong
+to an analyst, who reads quasi points of a materialized view (census_like: quasi age, sex and zip, sensitive edu, K 10)
+and every 100th time counts all of it. 16 belong to an owner: of 8 statements, 6 add a person, one changes a person, and
+one removes a person. Each is a transaction that is on the disk when it is answered. Any error would end the run.
+Clients and server share the cores of the machine, so most of the time is spent waiting for a core.
 ";
 
 const N_PERSONS: &str = "100000";

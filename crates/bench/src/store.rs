@@ -1,9 +1,9 @@
-//! Tables that change: what a materialized A-view costs beside a plain SQLite table with one index.
+//! Tables that change: the cost of a materialized A-view, compared with a plain SQLite table with one index.
 //!
-//! Both sides hold the same rows in files of their own, with the same settings (write-ahead log, every commit on the
-//! disk), and get the same rows and queries. `kohort-sql` says the time of each with `--timing`; SQLite runs in this
-//! process. Points are asked of both in turns, as texts, and both write the same CSV to a file. `KOHORT_BENCH_ROWS=50000`
-//! tries all of it on so many rows instead of a million.
+//! Both sides keep the same rows in files of their own, with the same settings (write-ahead log, every commit on the
+//! disk), and get the same rows and queries. `kohort-sql --timing` prints the time of each statement; SQLite runs in
+//! this process. Both get queries for points as texts, in alternating turns, and both write the same CSV to a file.
+//! With `KOHORT_BENCH_ROWS=50000` the benchmark runs on that many rows instead of a million.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -19,24 +19,25 @@ use crate::child;
 use crate::report::{Grid, Section, count, megabytes, ratio, seconds};
 
 const EXPLANATION: &str = "\
-census_like: quasi age, sex, zip (age in steps of 5, 20, 40; zip masked from the right), sensitive edu, K 10, in a
-materialized view that follows its table: an insert writes both, in one transaction that is on the disk when it is
-answered. SQLite has one table of the same rows with an index over zip, age and sex, WAL and synchronous=FULL. Inserts
-count from when their text was parsed; SQLite is given their values without a text. A point of the view is every row of
-every class that could be meant, verified. It counts from its text to the last line of its answer, CSV in a file, and so
-does SQLite's, in three turns of 1,000 points each. SQLite with the same answer: another plain table holds the rows as the
-view shows them, with an index over the same columns, and is asked for every label that could be meant (zip IN ('88512',
-'8851*', ...)); it has to answer with the same lines. SQLite with the same question: the table of persons, which answers
-the person's own row or two. Medians.
+A materialized view of census_like (quasi age, sex and zip, sensitive edu, K 10; age in steps of 5, 20 and 40, zip
+masked from the right) follows its table: an insert writes both, in one transaction that is on the disk when it is
+answered. SQLite has one table of the same rows with an index over zip, age and sex, WAL and synchronous=FULL. The time
+of an insert begins when its text has been parsed; SQLite gets the values without a text. A point of the view returns
+every row of every class that could be meant, verified. Its time is that from its text to the last line of its answer,
+CSV in a file, and so is SQLite's, in three turns of 1,000 points each. *The same answer*: another plain table in SQLite
+holds the rows as the view shows them, with an index over the same columns, and is asked for every label that could be
+meant (zip IN ('88512', '8851*', ...)); it must answer with the same lines. *The same question*: SQLite's table of
+persons, which answers with the person's own row or two. Figures are medians.
 ";
 
 const N_SINGLE: usize = 1_000;
 const N_BATCHES: usize = 30;
 const BATCH: usize = 1_000;
 const N_POINTS: usize = 1_000;
-/// So often so many points are asked of one after the other, so that a machine that is slow for a while is so for all.
+/// How many turns each side gets to answer points. Turns alternate, so that a machine that is slow for a while is slow
+/// for both.
 const N_TURNS: usize = 3;
-/// Those who come are like so many of those who are there.
+/// Inserted persons are like this many of the existing persons.
 const N_LIKE: usize = 3_001;
 const N_SCANS: usize = 5;
 const AGE_STEPS: [i64; 3] = [5, 20, 40];
@@ -61,7 +62,7 @@ impl Person {
         format!("SELECT * FROM {table} WHERE age = {age} AND sex = '{sex}' AND zip = '{zip}'")
     }
 
-    /// The same question to a table of what the view shows.
+    /// The same query for a plain table that holds the labels which the view shows.
     fn point_of_labels(&self, table: &str) -> String {
         let Person { age, sex, zip, .. } = self;
         let step = |width: &i64| format!("'[{},{}]'", age / width * width, age / width * width + width - 1);
@@ -76,7 +77,7 @@ impl Person {
     }
 }
 
-/// Times of everything that is compared.
+/// The times of everything that is compared.
 struct Times {
     single: Duration,
     batch: Duration,
@@ -89,7 +90,7 @@ pub(crate) fn run(data: &Path) -> Result<Section, Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let folder = folder.path();
     let n_rows = match std::env::var("KOHORT_BENCH_ROWS") {
-        Ok(number) => number.parse().map_err(|_| "KOHORT_BENCH_ROWS is a whole number")?,
+        Ok(number) => number.parse().map_err(|_| "KOHORT_BENCH_ROWS must be a whole number")?,
         Err(_) => 1_000_000,
     };
     let rows = folder.join("rows.csv");
@@ -139,7 +140,7 @@ pub(crate) fn run(data: &Path) -> Result<Section, Box<dyn Error>> {
         let theirs = plain_points(&labels, &queries(&|person| person.point_of_labels("labels")), &answers)?;
         let ours = our_points(&command, &store, &queries(&|person| person.point("v")))?;
         if sorted_lines(&ours.answers) != sorted_lines(&theirs.answers) {
-            return Err("the view and the table of its labels answer otherwise".into());
+            return Err("the view and the plain table of its labels give different answers".into());
         }
         same_answer.add(theirs);
         ours_points.add(ours);
@@ -185,7 +186,7 @@ pub(crate) fn run(data: &Path) -> Result<Section, Box<dyn Error>> {
         (cell(5), cell(7).parse::<usize>().unwrap_or_default())
     };
     body.push_str(&format!(
-        "\nA point of the view answers {:.1} rows, of the table of persons {:.1}.\n",
+        "\nA point returns {:.1} rows of the view, or {:.1} rows of the table of persons.\n",
         ours_points.rows_each(),
         same_question.rows_each(),
     ));
@@ -201,7 +202,7 @@ pub(crate) fn run(data: &Path) -> Result<Section, Box<dyn Error>> {
     Ok(Section { name: "store", body, figures: Vec::new() })
 }
 
-/// What a process said.
+/// The output of a process.
 struct Said {
     times: Vec<Duration>,
     stdout: String,
@@ -214,7 +215,7 @@ fn run_statements(command: &Path, folder: &Path, store: &Path, statements: &[Str
     run_timed(command, store, &[Path::new("-f"), &file], statements.len())
 }
 
-/// Runs so many statements.
+/// Runs this many statements and reads their times.
 fn run_timed(command: &Path, store: &Path, said: &[&Path], n_statements: usize) -> Result<Said, Box<dyn Error>> {
     let flag = Path::new;
     let arguments = [&[flag("--data"), store, flag("--timing"), flag("--csv")], said].concat();
@@ -227,7 +228,7 @@ fn run_timed(command: &Path, store: &Path, said: &[&Path], n_statements: usize) 
     Ok(Said { times, stdout: run.stdout, peak_memory: run.peak_memory })
 }
 
-/// How long queries took, and what they answered: lines of CSV, each answer with a heading.
+/// How long queries took, and their answers as lines of CSV, each with a header.
 #[derive(Default)]
 struct Points {
     times: Vec<Duration>,
@@ -251,7 +252,7 @@ impl Points {
 }
 
 fn our_points(command: &Path, store: &Path, queries: &[String]) -> Result<Points, Box<dyn Error>> {
-    // Each is a text of its own, so that reading it is part of its time.
+    // Each query is a text of its own, so that its time includes parsing.
     let arguments: Vec<&Path> = queries.iter().flat_map(|query| [Path::new("-c"), Path::new(query)]).collect();
     let said = run_timed(command, store, &arguments, queries.len())?;
     Ok(Points { times: said.times, answers: said.stdout })
@@ -305,7 +306,7 @@ fn read_persons(rows: &Path) -> Result<Vec<Person>, Box<dyn Error>> {
     let text = fs::read_to_string(rows)?;
     let person = |line: &str| -> Result<Person, Box<dyn Error>> {
         let [id, age, sex, zip, edu] = line.split(',').collect::<Vec<_>>()[..] else {
-            return Err("a row of census_like has five cells without commas".into());
+            return Err("a row of census_like does not have five cells without commas".into());
         };
         let own = str::to_owned;
         Ok(Person { id: id.parse()?, age: age.parse()?, sex: own(sex), zip: own(zip), edu: own(edu) })
@@ -313,13 +314,13 @@ fn read_persons(rows: &Path) -> Result<Vec<Person>, Box<dyn Error>> {
     text.lines().skip(1).map(person).collect()
 }
 
-/// Persons from all over the table, whose points are asked for in a turn.
+/// Persons from all parts of the table, whose points are asked for in a turn.
 fn asked(persons: &[Person], turn: usize) -> impl Iterator<Item = &Person> {
     (turn * N_POINTS..(turn + 1) * N_POINTS).map(|number| &persons[number * 7_919 % persons.len()])
 }
 
-/// The rows that are inserted, those of one commit together. They are like a few thousand that are there, in no order, so
-/// that crowds come together and are admitted.
+/// The rows to insert, grouped by commit. They resemble a few thousand existing rows, in no order, so that crowds fill
+/// up and are admitted.
 fn inserts(persons: &[Person]) -> (Vec<Vec<&Person>>, Vec<Vec<&Person>>) {
     let person = |number: usize| &persons[number * (number + 7_919) % N_LIKE * 313 % persons.len()];
     let single = (0..N_SINGLE).map(|number| vec![person(number)]).collect();
@@ -400,7 +401,7 @@ fn plain_times(plain: &Connection, persons: &[Person]) -> Result<Times, Box<dyn 
     Ok(Times { single: median(&single), batch: median(&batches), scan: median(&scans) })
 }
 
-/// A plain table of what a view shows, from its rows as CSV. Of its cells only ranges of ages are quoted.
+/// A plain table with the rows that a view shows, from CSV. Only ranges of ages are quoted there.
 fn labels_table(file: &Path, shown: &str) -> Result<Connection, Box<dyn Error>> {
     let plain = Connection::open(file)?;
     plain.execute_batch(
@@ -411,14 +412,14 @@ fn labels_table(file: &Path, shown: &str) -> Result<Connection, Box<dyn Error>> 
     )?;
     let mut insert = plain.prepare("INSERT INTO labels VALUES (NULL, ?, ?, ?, ?)")?;
     for line in shown.lines().skip(1) {
-        let unknown = || "a row of the view begins with its age";
+        let unknown = || "a row of the view does not begin with an age";
         let line = line.strip_prefix(',').ok_or_else(unknown)?;
         let (age, rest) = match line.strip_prefix('"') {
             Some(quoted) => quoted.split_once("\",").ok_or_else(unknown)?,
             None => line.split_once(',').ok_or_else(unknown)?,
         };
         let [sex, zip, edu] = rest.split(',').collect::<Vec<_>>()[..] else {
-            return Err("a row of the view has five cells".into());
+            return Err("a row of the view does not have five cells".into());
         };
         insert.execute([age, sex, zip, edu])?;
     }
@@ -427,7 +428,7 @@ fn labels_table(file: &Path, shown: &str) -> Result<Connection, Box<dyn Error>> 
     Ok(plain)
 }
 
-/// SQLite's own reading: each row is stepped to, each column asked for, and nothing kept.
+/// Reads as fast as SQLite can: steps to each row, asks for each column, and keeps nothing.
 fn read_all(plain: &Connection, sql: &str) -> Result<(), Box<dyn Error>> {
     let mut statement = plain.prepare(sql)?;
     let mut rows = statement.query([])?;

@@ -15,44 +15,48 @@ use experiment::{AUTO, CLUSTER_LIMIT, Experiment, KS, KS_OF_THRESHOLDS, METHODS,
 
 const LOSS: &str = "\
 The experiment of section V of the paper: 1000 students with one obligatory course, 2 or 3 technical and 2 or 3 other
-electives out of 22 courses, each with 2 to 4 books to choose from; cluster limit 150. Of each course a student buys 1 or
-2 of its books, 9 in all, which the paper does not say; where it is said so, all of them, 18. Courses and books are quasi columns, each with its hierarchy. Every release
-of ours passed the verifier before its figures were taken.
+electives out of 22 courses, each with 2 to 4 books to choose from; cluster limit 150. The paper does not say how many
+books a student buys. Here it is 1 or 2 of each course, 9 in all, or, where that is noted, all of them, 18. Courses and
+books are quasi columns, each with its hierarchy. Every release of ours passed the verifier before its figures were
+taken.
 
-LM is definition 8: over all cells of courses and books, those of suppressed rows counting 1. The *bitmap* has a bit per
-course and one per book of a course. On incomplete data, where absence says nothing, it can keep bits but not generalize
-them: a row whose bit is kept loses nothing, any other is lost whole, so that its LM is the share of rows that are lost;
-bits that were never set don't count. It is shown with whichever of 7 thresholds and 2 orders has the least LM, ours with their
-defaults. LM of the bitmap on complete data says nothing of the absences it also tells, and is there for completeness.
+LM is definition 8: the mean over all cells of courses and books, where cells of suppressed rows count 1. The *bitmap*
+has one bit per course and one per book of a course. On incomplete data, where a missing row says nothing, it can keep
+bits but not generalize them: a row whose bit is kept loses nothing, and any other row is lost completely, so its LM is
+the share of rows that are lost. Bits that were never set don't count. The bitmap is shown with the best of 7 thresholds
+and 2 orders, our methods with their defaults. On complete data the bitmap also tells which rows don't exist. LM does
+not count that, so this figure is shown only for completeness.
 ";
 
 const DISCERNIBILITY: &str = "\
-DM is definition 9, over the least there is: all persons in classes of k. The figures hold for complete and incomplete
-data alike, but for the bitmap.
+DM is definition 9, divided by the least possible one, where all persons are in classes of k. The figures are the same
+for complete and incomplete data, except for the bitmap.
 ";
 
 const TIMES: &str = "\
-CPU seconds, all threads together, one run; the bitmap without the time to make it. Fewer trees than the paper's machine
-compared are compared here, since equal subtrees are compared once. So cost evaluations are counted as if nothing were
-remembered: pairs of rows whose cells are joined to see what that costs, in thousands.
+CPU seconds, all threads together, one run; that of the bitmap without the time to make it. Equal subtrees are compared
+only once here, so fewer trees are compared than on the paper's machine. Cost evaluations are therefore counted as if
+nothing were remembered: pairs of rows whose cells are joined to find out what that costs, in thousands.
 ";
 
 const THRESHOLD: &str = "\
-LM by threshold, the largest mean loss of a cell at which a person joins a cluster rather than open another. The bitmap on
-incomplete data, in whichever of 2 orders keeps most.
+LM by threshold, which is the largest mean loss of a cell at which a person joins a cluster instead of opening another.
+The bitmap is that of incomplete data, in the order (of 2) that keeps most.
 ";
 
 const EXPOSURE: &str = "\
-Single-table methods hide rows among k, not persons. *Exposed* are students hidden among fewer than k of 1000: with
-join keys as they are, by the rows that belong together; with generalized keys, by a row whose key stands for fewer than k
-students. *By GPA*: the same where the join shows that a student has one GPA. *False joins* is the share of joined pairs
-of rows that did not belong together. In our releases nobody is exposed and no join is false, which the verifier shows.
+Single-table methods hide each row among k rows, not each person among k persons. *Exposed* are students who are hidden
+among fewer than k of 1000: where join keys are left as they are, because of the rows that belong together; where keys
+are generalized, because of a row whose key stands for fewer than k students. *By GPA* counts the same for a reader who
+knows that a student has one GPA. *False joins* is the share of joined pairs of rows that did not belong together. In
+our releases nobody is exposed and no join is false, which the verifier shows.
 ";
 
 const TARGETS: &str = "\
-What is to be reached, by k: LM at least 30 % under the bitmap on incomplete data, at least 3 times fewer evaluations with
-MiRaCleX than with MiRaCle, DM within 10 % of the best of MiRaCle, MiRaCleX and the bitmap. The more rows hang off each
-course, the more MiRaCleX saves. Classes of k that show the same are one to a reader, and count as one in DM.
+To reach, for each k: LM at least 30 % below the bitmap's on incomplete data, at least 3 times fewer evaluations with
+MiRaCleX than with MiRaCle, and DM within 10 % of the best of MiRaCle, MiRaCleX and the bitmap. The more rows belong to
+each course, the more MiRaCleX saves. Several classes of k that show the same are one class to a reader, and count as
+one in DM.
 ";
 
 /// Runs the benchmark.
@@ -103,7 +107,7 @@ fn loss_grid(experiment: &Experiment) -> String {
     format!("{rows} rows; {bits} bits per person.\n\n{}", grid.render())
 }
 
-/// The least DM there is.
+/// The smallest possible DM.
 fn least_dm(k: usize) -> f64 {
     (experiment::N_STUDENTS * KS[k] as usize) as f64
 }

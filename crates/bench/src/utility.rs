@@ -1,5 +1,12 @@
-//! What releases of Adult are still good for: range counts estimated from them, rows found in them, and how much larger
-//! than needed their classes are.
+//! How useful releases of Adult still are: range counts estimated from them, rows found in them, and how much larger
+//! than necessary their classes are.
+
+pub(crate) mod answers;
+pub(crate) mod ranges;
+mod scale;
+#[cfg(test)]
+mod tests;
+pub(crate) mod workload;
 
 use std::error::Error;
 use std::path::Path;
@@ -7,45 +14,47 @@ use std::path::Path;
 use kohort_core::encode::{Encoded, Rows};
 use kohort_core::loss;
 use kohort_core::partition::{KeepTree, LeastLoss, Mondrian, Partitioner, Task, TopDown};
-use kohort_core::recode::Shown;
+use kohort_core::recode::{Recoding, Shown};
 use kohort_core::requirement::Rules;
-use kohort_core::utility::{Recoding, Utility, Workload, WorkloadSpec, ask, sanity_bound};
-use kohort_model::spec::{Leftovers, MondrianSpec};
+use kohort_model::spec::MondrianSpec;
 use kohort_model::{Persons, Role, Silent, Table};
 
 use crate::adult::{self, Age, KS};
 use crate::plot::{Axis, Figure, Kind, Line, Lines};
 use crate::report::{Grid, Section};
+use answers::{Utility, ask, sanity_bound};
+use workload::{Workload, WorkloadSpec};
 
 const NAMES: [&str; 3] = ["auto", "top-down", "Mondrian"];
 const N_QUERIES: usize = 2_000;
-/// Over how many columns queries range; the second is the one that is drawn.
+/// How many columns a query ranges over. Figures show the results for the second of these numbers.
 const N_COLUMNS: [usize; 3] = [2, 4, 8];
 const DRAWN: usize = 1;
 const SHARE: f64 = 0.1;
 
 const EXPLANATION: &str = "\
-Adult as in `adult`. A workload is 2,000 random range queries over some of the quasi columns that span a tenth of the
-space of those columns: ages between two values, categories in a run of leaves. *Error* is the average relative error of
-counts estimated from the release (rows spread evenly in their boxes), the count taken for no less than a thousandth of
-the rows; in brackets the median.
+Adult as in `adult`. A workload is 2,000 random range queries over some of the quasi columns. Each query spans a tenth
+of the space of its columns: ages between two values, categories in a run of leaves. *Error* is the average relative
+error of counts that are estimated from the release, with rows spread evenly in their boxes. An actual count below a
+thousandth of the rows is replaced by that number where it divides. The median is in brackets.
 ";
 
 const RETURNED: &str = "\
-Rows that the 4-column workload returns, mean over queries: *could be* returns every class whose box meets the query and
-misses nobody, so its precision is below 1; *matching* returns only classes that hold a row which matches; *must be*
-returns only classes whose box lies within the query, nobody in vain, so its recall is below 1.
+Rows that the 4-column workload returns, as means over queries. *Could be* returns every class whose box meets the
+query, so it misses nobody, and its precision is below 1. *Matching* returns only classes that hold a matching row.
+*Must be* returns only classes whose box lies within the query, so it returns nobody who does not match, and its recall
+is below 1.
 ";
 
 const DEVIATION: &str = "\
-k-deviation per person: how many more persons than k the class of a person holds, on average.
+k-deviation per person: by how many persons the class of a person is larger than k, on average.
 ";
 
-/// What a partitioner's release is good for at one k.
+/// How useful a partitioner's release is at one k.
 struct Outcome {
     name: &'static str,
     k: u32,
-    /// By number of columns.
+    /// One entry per number of columns.
     utilities: [Utility; N_COLUMNS.len()],
     deviation: f64,
 }
@@ -92,17 +101,10 @@ fn measure(
     k: u32,
 ) -> Result<Outcome, Box<dyn Error>> {
     let rules = Rules::k_only(k);
-    let task = Task {
-        rows,
-        domains: &encoded.domains,
-        rules: &rules,
-        allowance: 0,
-        leftovers: Leftovers::Merge,
-        progress: &Silent,
-    };
+    let task = Task::of_everybody(rows, &encoded.domains, &rules, &Silent);
     let classes = partitioner.partition(&task)?;
     let shown = Shown::new(&classes, encoded, rows);
-    let recoding = Recoding { domains: &encoded.domains, rows, classes: &classes, shown: &shown };
+    let recoding = Recoding { table, encoded, rows, classes: &classes, shown: &shown };
     let nobody = encoded.fold(&[]);
     let n_persons = table.n_rows as u64;
     let utility = |workload: &Workload| {
@@ -110,7 +112,7 @@ fn measure(
         Utility::of(&answers, sanity_bound(n_persons)).expect("a workload has queries")
     };
     let everybody = Persons { n_in: n_persons, n_out: n_persons, suppressed: 0 };
-    let loss = loss::measure(table, encoded, &rules, rows, &classes, &shown, everybody);
+    let loss = loss::measure(&recoding, &rules, everybody);
     let utilities = std::array::from_fn(|position| utility(&workloads[position]));
     Ok(Outcome { name, k, utilities, deviation: loss.k_deviation / n_persons as f64 })
 }

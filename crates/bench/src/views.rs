@@ -1,8 +1,8 @@
-//! A-views: what reading one costs beside the same query without anonymization, as `kohort-sql` runs them.
+//! A-views: the cost of reading one, compared with the same query without anonymization, both run by `kohort-sql`.
 //!
-//! Data are made by SQL from `census_like`, and the paper's PATIENT by `kohort-testkit`; every figure is the time that
-//! `--timing` says of one statement, in a process that made the view before. `KOHORT_BENCH_ROWS=50000` tries all of it
-//! on so many rows instead of a million.
+//! SQL makes the data from `census_like`, and `kohort-testkit` makes the paper's PATIENT. Every figure is the time that
+//! `--timing` prints for one statement, in a process that made the view before. With `KOHORT_BENCH_ROWS=50000` the
+//! benchmark runs on that many rows instead of a million.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -16,9 +16,9 @@ use crate::report::{Grid, Section, count, megabytes, number, ratio, seconds};
 
 const EXPLANATION: &str = "\
 `kohort-sql --timing`, one process per table row; statements run as `EXPLAIN ANALYZE`, which reads everything and prints
-a plan. census_like: quasi age, sex, zip (zip of text, masked from the right; age in steps of 5, 20, 40), sensitive edu,
-k by person from 0 to 9, level 0 or 1. The peer reads the same columns, joined with the same policies and sorted by
-identifier. Identifiers come in no order. Medians of 3.
+a plan. The data are census_like: quasi age (in steps of 5, 20 and 40), sex and zip (text, masked from the right),
+sensitive edu, a k from 0 to 9 for each person, level 0 or 1. The peer reads the same columns without anonymization,
+joined with the same policies and sorted by identifier. Rows are not sorted by identifier. Figures are medians of 3.
 ";
 
 /// One process of the command.
@@ -27,9 +27,9 @@ struct Process<'a> {
     folder: &'a Path,
 }
 
-/// What a process said.
+/// The output of a process.
 struct Said {
-    /// Per statement its time.
+    /// The time of each statement.
     times: Vec<Duration>,
     stdout: String,
     peak_memory: u64,
@@ -116,22 +116,22 @@ pub(crate) fn run(data: &Path) -> Result<Section, Box<dyn Error>> {
     Ok(Section { name: "views", body, figures })
 }
 
-/// How many rows are read.
+/// How many rows to read.
 fn n_rows() -> Result<usize, Box<dyn Error>> {
     match std::env::var("KOHORT_BENCH_ROWS") {
-        Ok(number) => number.parse().map_err(|_| "KOHORT_BENCH_ROWS is a whole number".into()),
+        Ok(number) => number.parse().map_err(|_| "KOHORT_BENCH_ROWS must be a whole number".into()),
         Err(_) => Ok(1_000_000),
     }
 }
 
-/// Writes persons, in no order of identifiers, and their choices.
+/// Writes persons, not sorted by their identifiers, and their choices.
 fn make_data(process: &Process<'_>, census: &Path, n_rows: usize, k: &str, name: &str) -> Result<Data, Box<dyn Error>> {
     let file = |kind: &str| process.folder.join(format!("{name}-{kind}.parquet"));
     let (persons, choices) = (file("persons"), file("choices"));
     let columns = "id, age, sex, zip, edu";
     process.run(&[
         format!("CREATE EXTERNAL TABLE census STORED AS PARQUET LOCATION '{}'", child::path(census)?),
-        // A step that shares no factor with the number of rows visits every identifier once.
+        // The step shares no factor with the number of rows, so every identifier is visited once.
         format!(
             "COPY (SELECT (row_number() OVER () * 611953) % {n_rows} AS id, age, sex, zip, edu \
              FROM (SELECT * FROM census LIMIT {n_rows})) TO '{}' STORED AS PARQUET",
@@ -147,7 +147,7 @@ fn make_data(process: &Process<'_>, census: &Path, n_rows: usize, k: &str, name:
     Ok(Data { n_rows, persons, choices })
 }
 
-/// Statements after a setup, each three times; the median of each and the process's memory.
+/// Runs statements after a setup, three times each, and returns the median of each and the memory of the process.
 fn medians(
     process: &Process<'_>,
     setup: Vec<String>,
@@ -165,7 +165,7 @@ fn medians(
     Ok((said.times[n_setup..].chunks(3).map(median).collect(), said))
 }
 
-/// Reading a whole view beside its peer, and one point of it.
+/// Reading a whole view compared with its peer, and reading one point of it.
 fn whole(process: &Process<'_>, data: &Data) -> Result<String, Box<dyn Error>> {
     let mut grid =
         Grid::new([&format!("{} rows", count(data.n_rows)), "time", "of the peer", "of the whole view", "to reach"]);
@@ -178,7 +178,7 @@ fn whole(process: &Process<'_>, data: &Data) -> Result<String, Box<dyn Error>> {
         "EXPLAIN ANALYZE SELECT * FROM v WHERE age = 36 AND sex = 'male' AND zip = '77007'".to_owned(),
     ];
     let (times, said) = medians(process, setup.clone(), &asked)?;
-    let [peer, all, point] = times[..] else { return Err("three statements were asked".into()) };
+    let [peer, all, point] = times[..] else { return Err("not all three statements were timed".into()) };
     let dash = || "-".to_owned();
     grid.push(["peer: policies joined, sorted".to_owned(), seconds(peer), "1".to_owned(), dash(), dash()]);
     grid.push([
@@ -223,7 +223,7 @@ fn whole(process: &Process<'_>, data: &Data) -> Result<String, Box<dyn Error>> {
     ))
 }
 
-/// Reading views in blocks of 1,024 rows, everything anonymized at each reading, as the paper measures it.
+/// Reading views in blocks of 1,024 rows, with everything anonymized at each reading, as the paper measures it.
 fn beside_the_paper(process: &Process<'_>, [smaller, all]: &[&Data; 2]) -> Result<String, Box<dyn Error>> {
     let mut grid = Grid::new(["anonymized first, BLOCK 1024", "rows", "time", "the paper's prototype"]);
     let read = vec!["EXPLAIN ANALYZE SELECT * FROM v".to_owned()];
@@ -268,7 +268,7 @@ fn patients(process: &Process<'_>, n_patients: usize) -> Result<Vec<String>, Box
     ])
 }
 
-/// Each person's own k beside the largest for everybody.
+/// Each person's own k compared with the largest k for everybody.
 fn many_k(process: &Process<'_>, data: &[(&str, &Data)]) -> Result<String, Box<dyn Error>> {
     let mut grid = Grid::new(["k", "rows together", "k-deviation, own k", "one k", "NCP, own k", "one k"]);
     let n_rows = data.first().map_or(0, |(_, data)| data.n_rows);
@@ -297,7 +297,11 @@ fn many_k(process: &Process<'_>, data: &[(&str, &Data)]) -> Result<String, Box<d
             ]);
         }
     }
-    Ok(format!("\nEach person's own k beside the largest for everybody ({} rows):\n\n{}", count(n_rows), grid.render()))
+    Ok(format!(
+        "\nEach person's own k compared with the largest k for everybody ({} rows):\n\n{}",
+        count(n_rows),
+        grid.render()
+    ))
 }
 
 /// Time of making and of reading a view, by rows per block.

@@ -1,9 +1,9 @@
-//! What may stand on the command line.
+//! The arguments of the command line.
 
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    anonymize, audit, check, completions, estimate, explain, external, hierarchy, init, schema, verify,
+    anonymize, audit, check, completions, estimate, explain, external, hierarchy, init, man, schema, verify,
 };
 
 /// Releases tables about people so that nobody can be told apart from k-1 others, and proves it.
@@ -27,6 +27,7 @@ pub(crate) enum Command {
     Schema(schema::Schema),
     Explain(explain::Explain),
     Completions(completions::Completions),
+    Man(man::Man),
     /// Ask anonymization views in SQL (runs kohort-sql)
     #[command(disable_help_flag = true)]
     Sql(external::External),
@@ -41,7 +42,7 @@ mod tests {
 
     use super::*;
 
-    /// The words of a line as a shell reads them, up to where its output goes.
+    /// The words of a line as a shell reads them, up to the redirection of its output.
     fn words(line: &str) -> Vec<String> {
         let mut words = vec![String::new()];
         let mut quote = None;
@@ -58,7 +59,7 @@ mod tests {
         words
     }
 
-    /// Examples in the help of a command: a line each, up to the words that explain it.
+    /// The examples in the help of a command, one per line, without the explanation after them.
     fn examples(command: &clap::Command) -> Vec<Vec<String>> {
         let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
         let lines = help.lines().filter_map(|line| line.strip_prefix("  "));
@@ -68,8 +69,8 @@ mod tests {
     #[test]
     fn examples_in_help_can_be_run_as_they_stand() {
         let command = Arguments::command();
-        let of_its_own = |command: &&clap::Command| !["sql", "serve"].contains(&command.get_name());
-        let commands = command.get_subcommands().filter(of_its_own);
+        let is_ours = |command: &&clap::Command| !external::SUBCOMMANDS.contains(&command.get_name());
+        let commands = command.get_subcommands().filter(is_ours);
         for command in commands.flat_map(|command| std::iter::once(command).chain(command.get_subcommands())) {
             let examples = examples(command);
             assert!(!examples.is_empty(), "'{}' has no example", command.get_name());

@@ -1,4 +1,4 @@
-//! One file per command, each from its arguments to what it prints.
+//! The commands, one file each. A command turns its arguments into calls of the library, and prints the result.
 
 pub(crate) mod anonymize;
 pub(crate) mod audit;
@@ -9,36 +9,38 @@ pub(crate) mod explain;
 pub(crate) mod external;
 pub(crate) mod hierarchy;
 pub(crate) mod init;
+pub(crate) mod man;
 pub(crate) mod schema;
 pub(crate) mod verify;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Args, Parser};
 
 use crate::arguments::{Arguments, Command};
 use crate::failure::{Failure, Report, Status};
 
-/// Runs what the command line asks for.
+/// Runs the command of the command line.
 pub(crate) fn run() -> ExitCode {
     let arguments = Arguments::parse();
     let (outcome, output) = match &arguments.command {
         Command::Anonymize(command) => (command.run().map(|()| Verdict::Done), command.output()),
-        Command::Check(command) => (command.run(), command.output()),
-        Command::Audit(command) => (command.run(), command.output()),
-        Command::Verify(command) => (command.run(), command.output()),
+        Command::Check(command) => (command.run(), command.counting.output()),
+        Command::Audit(command) => (command.run(), command.counting.output()),
+        Command::Verify(command) => (command.run(), command.counting.output()),
         Command::Estimate(command) => (command.run().map(|()| Verdict::Done), command.output()),
         Command::Hierarchy(command) => (command.run().map(|()| Verdict::Done), Output::Words),
         Command::Init(command) => (command.run().map(|()| Verdict::Done), Output::Words),
         Command::Schema(command) => (command.run().map(|()| Verdict::Done), Output::Words),
         Command::Explain(command) => (command.run().map(|()| Verdict::Done), Output::Words),
         Command::Completions(command) => (command.run().map(|()| Verdict::Done), Output::Words),
+        Command::Man(command) => (command.run().map(|()| Verdict::Done), Output::Words),
         Command::Sql(command) => return command.run("kohort-sql"),
         Command::Serve(command) => return command.run("kohort-serve"),
     };
     match outcome {
         Ok(Verdict::Done) => ExitCode::SUCCESS,
-        // Results are on stdout already; why they are not good enough is said to people.
+        // The results are on stdout already. The reasons why they are not good enough go to people on stderr.
         Ok(Verdict::NotMet(reports)) => Failure::new(Status::NotMet, reports).report(Output::Words),
         Err(failure) => failure.report(output),
     }
@@ -46,18 +48,47 @@ pub(crate) fn run() -> ExitCode {
 
 /// How a command that has printed its results ends.
 pub(crate) enum Verdict {
-    /// As asked.
+    /// Everything is as it was asked for.
     Done,
-    /// What was counted does not meet what was asked.
+    /// The counts do not meet the requirement.
     NotMet(Vec<Report>),
 }
 
-/// For whom a command writes.
+impl Verdict {
+    /// The verdict, given the requirements that are not met.
+    fn of(unmet: Vec<Report>) -> Self {
+        if unmet.is_empty() { Verdict::Done } else { Verdict::NotMet(unmet) }
+    }
+}
+
+/// Flags of commands that count and print what they counted.
+#[derive(Args)]
+pub(crate) struct Counting {
+    /// How many threads to use; all cores without it
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Counting {
+    /// Sets the number of threads, which must happen before any work.
+    fn begin(&self) -> Result<(), Failure> {
+        use_threads(self.threads)
+    }
+
+    fn output(&self) -> Output {
+        Output::from_flag(self.json)
+    }
+}
+
+/// Whether a command writes for people or for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Output {
-    /// People.
+    /// For people.
     Words,
-    /// Programs: one JSON object on stdout, whatever happens.
+    /// For programs, which get one JSON object on stdout, also after an error.
     Json,
 }
 
@@ -67,11 +98,14 @@ impl Output {
     }
 }
 
-/// Limits the threads of everything that follows.
+/// Limits the number of threads of all work from here on.
 fn use_threads(threads: Option<usize>) -> Result<(), Failure> {
     let Some(n_threads) = threads else { return Ok(()) };
     if n_threads == 0 {
-        return Err(Failure::input("--threads 0: nothing runs without a thread", "leave it out for all cores"));
+        return Err(Failure::input(
+            "--threads 0: at least one thread is needed",
+            "leave --threads out to use all cores",
+        ));
     }
     rayon::ThreadPoolBuilder::new()
         .num_threads(n_threads)

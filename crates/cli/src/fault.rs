@@ -1,5 +1,5 @@
-//! Faults of ours: a panic ends the command with exit code 3 and shows where it happened, never what it says, since
-//! that might hold a cell.
+//! Faults of kohort: a panic ends the command with exit code 3 and a message that names the place in the code. The message
+//! of the panic itself is not shown, because it might hold a cell.
 
 use std::panic::{self, Location, UnwindSafe};
 use std::process::ExitCode;
@@ -11,9 +11,9 @@ use crate::terminal;
 pub(crate) fn guard(command: impl FnOnce() -> ExitCode + UnwindSafe) -> ExitCode {
     panic::set_hook(Box::new(|panic| {
         terminal::error(&describe(panic.location()));
-        terminal::hint("this is a fault of kohort, and nothing was released: please report the place it names");
+        terminal::hint("this is a fault of kohort, and nothing was released: please report it with the place above");
     }));
-    // Unwinding, unlike an exit on the spot, removes what was written beside a release.
+    // Unwinding removes a half-written release, which exiting at once would not.
     panic::catch_unwind(command).unwrap_or(ExitCode::from(Status::Fault as u8))
 }
 

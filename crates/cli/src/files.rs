@@ -1,11 +1,11 @@
-//! Hierarchies as text. Specs and tables are read by the library.
+//! Reads files as text: hierarchies, and specs that may come from stdin. The library reads tables.
 
 use std::io::Read;
 use std::path::Path;
 
 use crate::failure::Failure;
 
-/// The text of a file, `-` being stdin.
+/// The text of a file. `-` is stdin.
 pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     let text = if path == Path::new("-") {
         let mut text = String::new();

@@ -1,5 +1,5 @@
-//! Flags as a spec: what `--quasi age,zip --sensitive disease:l=3` says is written as TOML and read like a file, so
-//! that flags and specs can't come to mean different things.
+//! Turns flags into a spec: `--quasi age,zip --sensitive disease:l=3` becomes TOML and is read like a file, so flags and
+//! specs can't come to mean different things.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use toml::{Table, Value};
 
 use crate::failure::{Failure, Report, Status};
 
-/// The table's name while flags are read; keys of problems begin with it.
+/// The name of the table while flags are read. The keys of problems begin with it.
 const TABLE: &str = "data";
 
-/// A spec of one table, flag by flag. Problems are kept until all flags are in.
+/// A spec of one table, made from flags one after another. Problems are kept until all flags are read.
 #[derive(Default)]
 pub(crate) struct FlagSpec {
     top: Table,
@@ -22,12 +22,12 @@ pub(crate) struct FlagSpec {
 }
 
 impl FlagSpec {
-    /// A setting at the top of the spec.
+    /// Adds a setting at the top of the spec.
     pub(crate) fn set(&mut self, key: &str, value: impl Into<Value>) {
         self.top.insert(key.to_owned(), value.into());
     }
 
-    /// The file and, if there is one, the column that names the person.
+    /// Adds the file and, if there is one, the column that names the person.
     pub(crate) fn data(&mut self, file: &str, person: Option<&str>) {
         self.table.insert("file".to_owned(), file.into());
         if let Some(person) = person {
@@ -35,7 +35,7 @@ impl FlagSpec {
         }
     }
 
-    /// Columns of one role.
+    /// Adds columns of one role.
     pub(crate) fn columns(&mut self, role: &str, names: &[String]) {
         for name in names {
             self.column(role, name, Table::new());
@@ -44,7 +44,7 @@ impl FlagSpec {
 
     fn column(&mut self, role: &str, name: &str, mut settings: Table) {
         if name.is_empty() {
-            self.problems.push(Report::new(format!("--{role} names an empty column")));
+            self.problems.push(Report::new(format!("--{role}: the name of a column is empty")));
             return;
         }
         if let Some((_, earlier)) = self.columns.iter().find(|(known, _)| known == name) {
@@ -118,7 +118,7 @@ impl FlagSpec {
         }
     }
 
-    /// Reads the whole as a spec.
+    /// Reads the result as a spec.
     pub(crate) fn finish(mut self) -> Result<Spec, Failure> {
         let columns: Table = self.columns.into_iter().map(|(name, settings)| (name, settings.into())).collect();
         self.table.insert("columns".to_owned(), columns.into());
@@ -136,7 +136,7 @@ impl FlagSpec {
     }
 }
 
-/// Hierarchies by column, each flag read as in a spec that has the column.
+/// The hierarchies of columns. Each flag is read as in a spec that has the column.
 pub(crate) fn hierarchy_sources(flags: &[String]) -> Result<BTreeMap<String, HierarchySource>, Failure> {
     let mut hierarchies = BTreeMap::new();
     for flag in flags {
@@ -157,7 +157,7 @@ pub(crate) fn hierarchy_sources(flags: &[String]) -> Result<BTreeMap<String, Hie
     Ok(hierarchies)
 }
 
-/// A problem of the spec that flags became, in terms of flags.
+/// The report of a problem of the spec, in words for somebody who wrote flags.
 fn report(problem: &SpecError) -> Report {
     let key = &problem.key;
     let place = match key.strip_prefix(&format!("tables.{TABLE}.columns.")) {
@@ -172,7 +172,7 @@ fn report(problem: &SpecError) -> Report {
     Report { message: format!("{place}{}", problem.fault), hint }
 }
 
-/// A rule with its setting, as a flag writes it.
+/// An example of a rule with its setting, as a flag writes it.
 fn rule_example(rule: &str) -> &'static str {
     match rule {
         "steps" => "steps:5,10,50",
@@ -182,7 +182,7 @@ fn rule_example(rule: &str) -> &'static str {
     }
 }
 
-/// A number where it is one, `3:2` as a list of numbers, else a word.
+/// A number if the text is one, a list of numbers for `3:2`, else a word.
 fn setting_value(text: &str) -> Value {
     let number = |text: &str| -> Option<Value> {
         let whole = text.parse::<i64>().ok().map(Value::from);
@@ -197,7 +197,7 @@ fn setting_value(text: &str) -> Value {
     }
 }
 
-/// A rule or a file, as a spec writes it.
+/// The value of `hierarchy` in a spec: a rule or a file.
 pub(crate) fn hierarchy_value(text: &str) -> Value {
     let list = |text: &str| text.split(',').map(|part| setting_value(part.trim())).collect::<Vec<_>>();
     let rule = |key: &str, value: Value| Value::from(Table::from_iter([(key.to_owned(), value)]));
@@ -279,7 +279,7 @@ mod tests {
             found.unwrap_err(),
             [
                 "column 'age' is both --quasi and --plain",
-                "--plain names an empty column",
+                "--plain: the name of a column is empty",
                 "--sensitive l=3: a setting before any column",
                 "--sensitive drug:oops: 'oops' is not a setting",
                 "--hierarchy zip=zip.csv: column 'zip' has no role",

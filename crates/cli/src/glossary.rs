@@ -2,9 +2,9 @@
 
 /// A word and what it means.
 pub(crate) struct Entry {
-    /// The word, first, and other names it goes by.
+    /// The word, and after it other names for it.
     pub(crate) names: &'static [&'static str],
-    /// What it means.
+    /// What the word means.
     pub(crate) text: &'static str,
 }
 
@@ -13,13 +13,14 @@ pub(crate) const ENTRIES: &[Entry] = &[
     Entry {
         names: &["k", "k-anonymity"],
         text: "Everybody in the release looks the same, on all quasi columns, as at least k-1 others.\n\
-               Whoever knows all of these about a person finds k candidates, so the risk is 1/k at most.\n\
+               Somebody who knows a person's values in all of these columns finds k candidates, so the risk is\n\
+               1/k at most.\n\
                There is no default: 5 is common, health agencies ask for 11 or 12.",
     },
     Entry {
         names: &["person"],
         text: "Who is protected. k counts persons, never rows: a person may have several rows and counts once.\n\
-               The column that names the person is given by `person`; without it each row is one person.",
+               The column that names the person is given by `person`; without it each row is a person.",
     },
     Entry {
         names: &["role"],
@@ -39,34 +40,35 @@ pub(crate) const ENTRIES: &[Entry] = &[
     Entry {
         names: &["sensitive"],
         text: "A column that others want to learn about a person: diagnosis, salary. Released unchanged.\n\
-               k alone does not protect it: where all k persons share one value, it is known. So give it\n\
-               a requirement: l, t, alpha or beta.",
+               k alone does not protect it: if all k persons share one value, an attacker knows it. So give the\n\
+               column a requirement: l, t, alpha or beta.",
     },
     Entry {
         names: &["key"],
         text: "A column that joins tables or names the person. Renumbered in the released order, and released\n\
-               only where another table points to it. Any other key says which table's key it holds\n\
-               (references), or is refused.",
+               only if another table points to it. A key that joins its table with no other must say in\n\
+               `references` which table's key it holds, or it is refused.",
     },
     Entry { names: &["plain"], text: "A column that helps nobody to find a person. Released unchanged." },
     Entry {
         names: &["person_k"],
-        text: "A column with each person's own k. The larger of it and the release's k counts. Never released.",
+        text: "A column with each person's own k. For each person, the larger of own k and the release's k\n\
+               counts. Never released.",
     },
     Entry { names: &["drop"], text: "A column that is not released." },
     Entry {
         names: &["class", "equivalence class"],
-        text: "Persons that look the same on all quasi columns. Every requirement is about classes.",
+        text: "Persons who look the same on all quasi columns. Every requirement is about classes.",
     },
     Entry {
         names: &["requirement"],
         text: "What every class must satisfy: k, a person's own k, l-diversity, t-closeness, alpha, beta.\n\
-               Several may be asked at once. Where they can't be reached, nothing is written.",
+               Several may be asked at once. If they can't be reached, nothing is written.",
     },
     Entry {
         names: &["l", "p", "l-diversity", "distinct l-diversity", "p-sensitivity"],
-        text: "Every class shows at least l different values of the sensitive column, so that being in it\n\
-               does not tell one's own. Written l = 3, or --sensitive disease:l=3. Others call it p-sensitivity,\n\
+        text: "Every class shows at least l different values of the sensitive column, so that a person's\n\
+               class does not tell the person's value. Written l = 3, or --sensitive disease:l=3. Others call it p-sensitivity,\n\
                so p = 3 is the same.",
     },
     Entry {
@@ -76,8 +78,8 @@ pub(crate) const ENTRIES: &[Entry] = &[
     },
     Entry {
         names: &["recursive_cl", "recursive l-diversity"],
-        text: "recursive_cl = [c, l]: the most frequent value of a class is less frequent than c times the\n\
-               l-th and all rarer ones together. On the command line: recursive_cl=3:2.",
+        text: "recursive_cl = [c, l]: the most frequent value of a class is less frequent than c times all values\n\
+               from the l-th most frequent on together. On the command line: recursive_cl=3:2.",
     },
     Entry {
         names: &["t", "t-closeness"],
@@ -92,56 +94,57 @@ pub(crate) const ENTRIES: &[Entry] = &[
     },
     Entry {
         names: &["beta", "beta-likeness"],
-        text: "No sensitive value is more frequent in a class than in the whole release by more than this\n\
-               factor of its frequency: (q - p) / p is at most beta.",
+        text: "No sensitive value is much more frequent in a class than in the whole release: with the shares\n\
+               q in the class and p in the release, (q - p) / p is at most beta.",
     },
     Entry {
         names: &["enhanced_beta"],
-        text: "beta-likeness that also protects frequent values: (q - p) / p is at most beta, and at most -ln p.",
+        text: "beta-likeness that also protects frequent values: (q - p) / p is at most beta and at most -ln p.",
     },
     Entry {
         names: &["audience", "audiences"],
         text: "A recipient of the release, with the quasi columns it may know and a k of its own. All audiences receive\n\
-               the same table: two tables of the same persons could be put together, see `kohort audit`.\n\
+               the same table, because two different tables of the same persons could be combined, see `kohort audit`.\n\
                Written [audiences.insurer] with quasi = [\"age\", \"vehicle\"].",
     },
     Entry {
         names: &["butterfly", "body", "wing"],
-        text: "Rows that look the same in the columns several audiences may know, the body, and fall into classes of\n\
-               their own in the columns of each, the wings. Every audience sees classes of k persons, and nobody pays\n\
-               for columns they don't know.",
+        text: "Rows that look the same in the body, which are the columns that several audiences may know, and fall\n\
+               into classes of their own in the wing of each audience, which are the columns that only it may know.\n\
+               Every audience sees classes of k persons, and its columns are not generalized because of columns that\n\
+               only others know.",
     },
     Entry {
         names: &["collusion"],
-        text: "Audiences who put something together. If it is their tables, nothing is gained: all have the same one.\n\
-               If it is what they know about people, they see smaller classes, of at least `k` persons where\n\
-               [collusion] asks for it.",
+        text: "Audiences that combine their tables or their knowledge. Combining tables gains nothing, because all have\n\
+               the same one. Audiences that combine what they know about people see smaller classes, but of at least\n\
+               `k` persons if [collusion] asks for it.",
     },
     Entry {
         names: &["audit"],
-        text: "To read several releases of the same persons together: what they say of each is intersected, and counted\n\
-               again. `kohort audit` does it for any files.",
+        text: "To read several releases of the same persons together. What they say about each person is intersected, and\n\
+               the persons who still look the same are counted. `kohort audit` does this for any files.",
     },
     Entry {
         names: &["register", "registers", "k-join-anonymity"],
         text: "A public database of the population that the private table is of. An attacker looks people up in it, so\n\
-               everybody in it makes the crowd larger: classes need k persons of table and register together, and are\n\
-               blurred less. Written [registers.town] with file and key.",
+               everybody in it makes the crowd larger: a class needs k persons of table and register together, so\n\
+               less is generalized. Written [registers.town] with file and key.",
     },
     Entry {
         names: &["group", "sensitive group", "sensitive_group"],
         text: "With a register: private persons whose sensitive values are listed together, so that nobody can tell\n\
-               whose each is. k, l, t and the rest hold in every group.",
+               which value is whose. k, l, t and the rest hold in every group.",
     },
     Entry {
         names: &["presence", "delta_presence", "delta-presence"],
-        text: "Whether somebody is in the private table at all. With a register a class mixes its persons with others;\n\
-               delta_presence = [0.0, 0.3] bounds their share in every class.",
+        text: "Whether somebody is in the private table at all. With a register, a class mixes private persons with\n\
+               others; delta_presence = [0.0, 0.3] bounds the share of private persons in every class.",
     },
     Entry {
         names: &["estimate"],
-        text: "What a reader expects from a release: rows are taken to be spread evenly over what their cells show.\n\
-               `kohort estimate` answers range counts so, and which sensitive values are behind them.",
+        text: "What a reader can expect of the private rows, if these are spread evenly over everything that the released\n\
+               cells can stand for. `kohort estimate` tells how many rows match conditions, and their sensitive values.",
     },
     Entry {
         names: &["hierarchy", "dgh"],
@@ -151,13 +154,13 @@ pub(crate) const ENTRIES: &[Entry] = &[
     },
     Entry {
         names: &["generalize", "recoding"],
-        text: "To show something wider than the value, such as a range or a node of the hierarchy, that still\n\
-               covers it. Nothing in a release is made up.",
+        text: "To show something wider than the value that still covers it, such as a range or a node of the\n\
+               hierarchy. Nothing in a release is made up.",
     },
     Entry {
         names: &["suppress", "max_suppressed", "leftovers"],
         text: "To leave a person out, and to count that. max_suppressed says which share may be left out, 0 by\n\
-               default. Persons that fit into no class join the nearest (leftovers = \"merge\") or are left out\n\
+               default. Persons who fit into no class join the nearest (leftovers = \"merge\") or are left out\n\
                (\"suppress\").",
     },
     Entry {
@@ -167,8 +170,9 @@ pub(crate) const ENTRIES: &[Entry] = &[
     },
     Entry {
         names: &["loss", "lm", "ncp"],
-        text: "What the release says less than the input, 0 (nothing lost) to 1 (everything). Per column the\n\
-               mean over all cells: width of the range over the whole column's, or leaves below the node.",
+        text: "How much less the release says than the input: 0 is nothing lost, 1 is everything. The loss of a column\n\
+               is the mean over its cells of the share that a cell covers: the width of its range over that of the whole\n\
+               column, or the leaves below its node over all leaves.",
     },
     Entry {
         names: &["risk"],
@@ -181,17 +185,17 @@ pub(crate) const ENTRIES: &[Entry] = &[
     },
     Entry {
         names: &["manifest"],
-        text: "manifest.json in a release: what was asked, what was reached, what it cost. Holds no value of\n\
-               the data.",
+        text: "manifest.json in a release: what was asked, what was reached, what it cost. It holds no value of\n\
+               the private tables.",
     },
     Entry {
         names: &["verify", "verified"],
         text: "To count again, from the released rows alone, by code that shares nothing with the code that\n\
-               made them. No release is written without it. `kohort verify` does it for anybody.",
+               made them. Every release is verified before it is written, and anybody can repeat it with `kohort verify`.",
     },
 ];
 
-/// The entry with this name, whatever its case.
+/// The entry with this name, in any case of letters.
 pub(crate) fn find(name: &str) -> Option<&'static Entry> {
     let name = name.to_lowercase();
     ENTRIES.iter().find(|entry| entry.names.contains(&name.as_str()))

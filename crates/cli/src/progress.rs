@@ -1,24 +1,44 @@
-//! Progress bars, on a terminal only.
+//! Progress bars on a terminal, and Ctrl-C.
 
 use std::io::IsTerminal;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use kohort::Progress;
+use signal_hook::consts::SIGINT;
+use signal_hook::flag;
 
-/// A bar per stage, the one before it cleared. Draws nothing where stderr is no terminal.
+use crate::failure::{Failure, Report, Status};
+
+/// One bar for each stage, which replaces the bar before it. Nothing is drawn if stderr is no terminal.
 pub(crate) struct Bars {
     current: Mutex<Option<ProgressBar>>,
     is_shown: bool,
+    is_cancelled: Arc<AtomicBool>,
 }
 
 impl Bars {
     pub(crate) fn new() -> Self {
-        Bars { current: Mutex::new(None), is_shown: std::io::stderr().is_terminal() }
+        let is_shown = std::io::stderr().is_terminal();
+        Bars { current: Mutex::new(None), is_shown, is_cancelled: Arc::default() }
     }
 
-    /// Removes the bar, so that words can be said.
+    /// Bars whose work is cancelled by Ctrl-C, so that a half-written release is removed. A second Ctrl-C ends the command at
+    /// once, for work that does not notice soon.
+    pub(crate) fn cancelled_by_interrupt() -> Result<Self, Failure> {
+        let bars = Bars::new();
+        // The order matters: on the first signal, the flag must still be unset when the shutdown looks at it.
+        flag::register_conditional_shutdown(SIGINT, Status::Cancelled as i32, Arc::clone(&bars.is_cancelled))
+            .and_then(|_| flag::register(SIGINT, Arc::clone(&bars.is_cancelled)))
+            .map_err(|error| {
+                Failure::new(Status::Fault, vec![Report::new(format!("can't listen for Ctrl-C: {error}"))])
+            })?;
+        Ok(bars)
+    }
+
+    /// Removes the bar, so that something can be printed.
     pub(crate) fn clear(&self) {
         if let Some(bar) = self.lock().take() {
             bar.finish_and_clear();
@@ -53,6 +73,10 @@ impl Progress for Bars {
         {
             bar.inc(steps);
         }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.is_cancelled.load(Ordering::Relaxed)
     }
 }
 

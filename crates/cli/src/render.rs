@@ -16,7 +16,7 @@ pub(crate) fn count_of(count: u64, all: u64) -> String {
         return count.to_string();
     }
     let percent = 100.0 * count as f64 / all as f64;
-    // Somebody is never nobody.
+    // A share above zero must not be shown as 0.0 %.
     if percent < 0.05 { format!("{count} (below 0.1 %)") } else { format!("{count} ({percent:.1} %)") }
 }
 

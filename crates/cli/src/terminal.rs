@@ -1,13 +1,21 @@
-//! Where words go: data to stdout, everything else to stderr, colour only on a terminal.
+//! Where output goes: data to stdout, words for people to stderr. Labels such as `error:` are coloured if stderr is a
+//! terminal.
 
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{ErrorKind, Write};
+
+use anstyle::{AnsiColor, Style};
 
 use crate::failure::{Failure, Report, Status};
+
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+const NOTE: Style = Style::new().bold();
+const HINT: Style = AnsiColor::Cyan.on_default().bold();
 
 /// Prints data.
 ///
 /// # Errors
-/// Where stdout can't be written to. A reader that has seen enough, as in `kohort check ... | head`, is no error.
+/// If stdout can't be written to. A reader that has seen enough, as in `kohort check ... | head`, is no error.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -18,41 +26,33 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Says something to whoever watches.
+/// Prints words for people.
 pub(crate) fn say(text: &str) {
-    // Nobody is left to be told that stderr is gone.
+    // If stderr can't be written to, there is no place left to say so.
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
 /// `error: ...`
 pub(crate) fn error(message: &str) {
-    label("error:", "\x1b[1;31m", message);
+    label("error:", ERROR, message);
 }
 
 /// `hint: ...`
 pub(crate) fn hint(message: &str) {
-    label("hint:", "\x1b[1;36m", message);
+    label("hint:", HINT, message);
 }
 
 /// `warning: ...`
 pub(crate) fn warning(message: &str) {
-    label("warning:", "\x1b[1;33m", message);
+    label("warning:", WARNING, message);
 }
 
 /// `note: ...`
 pub(crate) fn note(message: &str) {
-    label("note:", "\x1b[1m", message);
+    label("note:", NOTE, message);
 }
 
-fn label(label: &str, colour: &str, message: &str) {
-    if is_colourful() {
-        say(&format!("{colour}{label}\x1b[0m {message}\n"));
-    } else {
-        say(&format!("{label} {message}\n"));
-    }
-}
-
-fn is_colourful() -> bool {
-    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    std::io::stderr().is_terminal() && !is_set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+/// The stream drops colours if stderr is no terminal, or `NO_COLOR` or `TERM=dumb` asks for none.
+fn label(label: &str, style: Style, message: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "{style}{label}{style:#} {message}");
 }

@@ -1,5 +1,5 @@
-//! Random jobs as files, given to the command: whatever it releases passes `verify`, by its files alone and against the
-//! spec, and the released rows of a class are as many as asked. `cargo xtask jobs` runs more of them.
+//! Gives random jobs as files to the command. Every release must pass `verify`, from its files alone and against the spec,
+//! and every class must have as many rows as asked. `cargo xtask jobs` runs more of them.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -9,21 +9,21 @@ use std::process::{Command, Output};
 
 use kohort_testkit::jobs::{System, files};
 
-/// Jobs of each system that the ordinary tests run.
+/// The number of jobs of each system in the ordinary tests.
 const N_JOBS: u64 = 8;
 
-/// Jobs whose releases could not be written, or were rejected, before that was mended.
+/// Jobs that failed once: their releases could not be written, or were rejected.
 const FAILED_ONCE: [(System, u64); 8] = [
-    // A table of which nothing was released.
+    // Nothing of a table was released.
     (System::Tables, 45),
     // Labels that may be nodes of a hierarchy.
     (System::Audiences, 41),
     (System::Audiences, 126),
     (System::Audiences, 151),
     (System::Audiences, 429),
-    // The claimed k was compared with the number of classes in all columns, of which no audience asks anything.
+    // The claimed k was compared with the number of classes in all columns, on which no audience has a requirement.
     (System::Audiences, 55),
-    // A fraction asked for an audience, whose last bit changes when JSON is read.
+    // A requirement of an audience with a fraction whose last bit changes when JSON is read.
     (System::Audiences, 306),
     // A coalition that asks for a hierarchical distance.
     (System::Audiences, 283),
@@ -45,14 +45,14 @@ fn run(folder: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_kohort")).args(arguments).current_dir(folder).output().unwrap()
 }
 
-/// What a run printed, and the job.
+/// The output of a run, and the job.
 fn told(output: &Output, files: &BTreeMap<String, String>) -> String {
     let printed = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     let files = files.iter().map(|(name, text)| format!("--- {name}\n{text}\n"));
     format!("exit {:?}\n{}\n{}", output.status.code(), printed.concat(), files.collect::<String>())
 }
 
-/// Cells of a line of CSV; those with a comma stand in quotes.
+/// The cells of a line of CSV. Those with a comma are in quotes.
 fn cells(line: &str) -> Vec<String> {
     let mut cells = vec![String::new()];
     let mut is_quoted = false;
@@ -66,7 +66,7 @@ fn cells(line: &str) -> Vec<String> {
     cells
 }
 
-/// The smallest number of rows of a released file that show the same in the columns named `q0`, `q1`, ...
+/// The size of the smallest group of rows that are equal in the columns `q0`, `q1`, ...
 fn smallest_class(path: &Path) -> usize {
     let text = std::fs::read_to_string(path).unwrap();
     let mut lines = text.lines();
@@ -85,7 +85,7 @@ fn has_rows(files: &BTreeMap<String, String>, name: &str) -> bool {
     files.get(name).is_none_or(|text| text.lines().count() > 1)
 }
 
-/// A spec that names these earlier releases, whichever it names.
+/// The spec, with these earlier releases in place of those it names.
 fn beside(spec: &str, released: &[String]) -> String {
     let line = |line: &str| match (line.starts_with("previous = [\"out-"), released) {
         (true, []) => String::new(),
@@ -95,13 +95,13 @@ fn beside(spec: &str, released: &[String]) -> String {
     spec.lines().map(line).collect()
 }
 
-/// Whether a release was refused because an earlier one has labels that mean nothing now: its survey had a value that
-/// nobody has in any register.
+/// Whether a release was refused because labels of an earlier one have no meaning now: its survey had a value that nobody
+/// has in any register.
 fn is_unread(ran: &Output) -> bool {
     String::from_utf8_lossy(&ran.stderr).contains("neither in its hierarchy nor a range")
 }
 
-/// Makes the earlier releases of a town, of which some are refused; the spec of the last one then names the others.
+/// Makes the earlier releases of a town. Some may be refused; the last spec then names only those that were made.
 fn release_earlier(folder: &Path, files: &BTreeMap<String, String>) -> Result<(), String> {
     let mut released: Vec<String> = Vec::new();
     let years = (0..).map_while(|year| Some((year, files.get(&format!("release-{year}.toml"))?)));
@@ -120,7 +120,7 @@ fn release_earlier(folder: &Path, files: &BTreeMap<String, String>) -> Result<()
     Ok(())
 }
 
-/// Gives one job to the command, and what it writes to `verify`.
+/// Gives one job to the command, and the release to `verify`.
 fn judge(system: System, files: &BTreeMap<String, String>, ended: &mut Ended) -> Result<(), String> {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -151,7 +151,7 @@ fn judge(system: System, files: &BTreeMap<String, String>, ended: &mut Ended) ->
     }
     let asked = &files["release.toml"];
     let k = asked.lines().find_map(|line| line.strip_prefix("k = ")?.parse::<usize>().ok()).unwrap();
-    // A class has as many rows as persons, or more.
+    // A class has at least as many rows as persons.
     let file = match system {
         System::Table => "out/random.csv",
         System::Register | System::Town if asked.contains("release = \"all\"") => "out/t.csv",
@@ -171,7 +171,7 @@ fn what_the_command_releases_it_verifies() {
         let mut ended = Ended::default();
         for number in (first..first + n_jobs).filter(|_| is_asked) {
             let Some(files) = files(system, number) else { continue };
-            // Without a quasi column there is nothing to protect, and no job.
+            // Without a quasi column there is nothing to protect, so there is no job.
             let last_survey =
                 (0..).map(|year| format!("survey-{year}.csv")).take_while(|name| files.contains_key(name));
             let is_empty = last_survey.last().is_some_and(|name| !has_rows(&files, &name));

@@ -11,17 +11,18 @@
 //! # Paper
 //! `[PTL+08]`
 //! # Deviations
-//! where coalitions ask for something, rows are first put into classes in all columns that satisfy it, which count with
-//! the persons they have; the paper knows k' alone and counts ceil(k/k') classes. Where a coalition is not of all
-//! audiences, its members are also tried as one audience, and what loses less is taken. Such classes are made by cutting shared columns first, which leaves bodies that
-//! agree more; where that gains little also by cutting all columns, as in the paper; and where neither gains, inside of
-//! the union's classes. Requirements other than k hold for every audience's classes, which the paper leaves open. Rows
-//! are left out only where they could be in no class. Blocks of a spec are not kept, since bodies reach over them, and
-//! full-domain recoding is refused: it shows a column at one level everywhere, and wings need some rows finer
+//! If coalitions ask for something, rows are first put into classes, in all columns, that satisfy it. Such a class
+//! counts with its number of persons; the paper knows only k' and counts ceil(k/k') classes. If a coalition is not of
+//! all audiences, its members are also tried as one audience, and the result that loses less is taken. The classes are
+//! made by cutting shared columns first, because bodies then agree in more columns. If that gains little, they are also
+//! made by cutting all columns, as in the paper, and inside of the union's classes. Requirements other than k hold for
+//! every audience's classes, which the paper leaves open. Rows are left out only if they can be in no class. The blocks
+//! of a spec are ignored, because bodies reach across them. Full-domain recoding is refused: it shows a column at one
+//! level everywhere, and wings need some rows finer.
 //! # Minimality
-//! Columns of all audiences decide where bodies and classes end, so who knows the algorithm can rule out tables that
-//! would have been cut otherwise. With [`Steer::Common`] nobody can, see `blind_search.rs`; what that costs is measured
-//! against the release that would have been made else
+//! The columns of all audiences decide where bodies and classes end, so a reader who knows the algorithm can rule out
+//! tables that would have been cut differently. With [`Steer::Common`] nobody can, see `blind_search.rs`. Its cost is
+//! measured against the release that would have been made otherwise.
 //! # Cost
 //! a small multiple of partitioning all columns at once
 
@@ -48,16 +49,16 @@ use rayon::prelude::*;
 use crate::encode::Encoded;
 use crate::loss;
 use crate::partition::{CutTree, KeepTree, Mondrian, Partitioner, Task};
-use crate::recode::{Shown, recode};
+use crate::recode::{Recoding, Shown};
 use crate::requirement::{Rules, UnfitColumn};
 use crate::{AnonymizeError, Anonymized, partitioner, suppress};
 use atoms::{Atoms, task};
 use blind_search::BlindSearch;
 use butterfly::Piece;
-use hidden::{HiddenAsk, HiddenDemand};
-use plan::{Ask, Plan, columns_of, shared, together, without_redundant};
+use hidden::HiddenDemand;
+use plan::{Ask, Plan, columns_of, domains_of, shared, together, without_redundant};
 use savings::loss_of_classes;
-use search::{Counts, GOOD_ENOUGH, Search, Trees};
+use search::{BoundCounts, GOOD_ENOUGH, Search, Trees};
 use settle::{Demand, Demands, Outcome};
 use shown::ShownBoxes;
 use tree::BodyTree;
@@ -67,7 +68,7 @@ use tree::BodyTree;
 pub struct AnonymizedForAudiences {
     /// The release.
     pub anonymized: Anonymized,
-    /// What it saved.
+    /// What the release saved.
     pub saved: Savings,
 }
 
@@ -76,7 +77,7 @@ pub struct AnonymizedForAudiences {
 pub struct Method {
     /// Where from.
     pub start: Start,
-    /// What they look like.
+    /// The shape of bodies.
     pub shape: Shape,
 }
 
@@ -85,16 +86,18 @@ pub struct Method {
 pub enum Start {
     /// Classes in all columns, as in the paper.
     Union,
-    /// These, and also cuts of the columns that audiences share, whichever loses less.
+    /// The trees of [`Start::Union`], and also cuts of the columns that audiences share; the result that loses less is
+    /// taken.
     UnionAndBody,
 }
 
-/// What bodies of more than two audiences agree on.
+/// The columns in which a body of more than two audiences shows one box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Every column that any two audiences share, as in the paper.
     Super,
-    /// This, or what two groups of audiences share, with bodies for each group inside; whichever loses less.
+    /// Either the columns of [`Shape::Super`], or the columns that two groups of audiences share, with bodies for each
+    /// group inside; the result that loses less is taken.
     Nested,
 }
 
@@ -107,7 +110,7 @@ impl Default for Method {
 /// Anonymizes one table for several audiences.
 ///
 /// # Errors
-/// Where what they ask can't be reached; nothing is half done.
+/// If the audiences' requirements can't be reached. There is then no release at all.
 pub fn anonymize_audiences(
     table: &Table,
     spec: &Spec,
@@ -132,14 +135,13 @@ pub fn anonymize_audiences_by(
     if quasi.is_empty() {
         return Err(AnonymizeError::NoQuasiColumn);
     }
-    let AsksOfAudiences { asks, coalitions, hidden } = AsksOfAudiences::new(table, audiences, &quasi)?;
     let partitioner = local_partitioner(spec)?;
     progress.begin("encode", 0);
     let encoded = Encoded::new(table, &quasi)?;
-    let hidden = HiddenDemand::compile(&hidden, table, &encoded)?;
+    let AsksOfAudiences { asks, coalitions, hidden } = AsksOfAudiences::new(table, audiences, &encoded)?;
     let collusion = together(&coalitions);
     let everything = [together(&asks), collusion.clone()].concat();
-    let kept = suppress::rows_that_can_stand(table, &encoded, &everything, spec.max_suppressed)?;
+    let kept = suppress::rows_that_can_stand(table, &encoded, &everything, spec.max_suppressed, &[])?;
     let compile = |requirements: &[Requirement]| Rules::compile(table, requirements, &kept);
     let rules = compile(&everything)?;
     let plan = Plan::new(&without_redundant(&asks), &encoded.domains, &compile, method.shape)?;
@@ -164,9 +166,16 @@ pub fn anonymize_audiences_by(
     let of_separate = losses(&loss_of_separate(&rows, &asks, &compile, partitioner.as_ref())?);
 
     progress.begin("butterflies", 0);
-    let counts = Counts::default();
-    let finder =
-        Finder { spec, method, partitioner: partitioner.as_ref(), plan: &plan, counts: &counts, demands: &demands };
+    let counts = BoundCounts::default();
+    let finder = Finder {
+        spec,
+        method,
+        partitioner: partitioner.as_ref(),
+        plan: &plan,
+        counts: &counts,
+        demands: &demands,
+        progress,
+    };
     let mut steer_cost = None;
     let outcome = if demands.are_met_by(&rows) {
         Outcome::unchanged(rows)
@@ -176,7 +185,8 @@ pub fn anonymize_audiences_by(
             false => finder.find_among_rows(rows.clone(), &union),
             true => finder.find_among_classes(&rows, &union, &of_coalitions),
         };
-        // Coalitions of some audiences may as well be audiences that know everything their members do.
+        // The members of a coalition can also be served as one audience that knows the columns of all of them. Try that
+        // too.
         if let Some(merged) = merge_colluding(&asks, &coalitions) {
             let plan = Plan::new(&without_redundant(&merged), &encoded.domains, &compile, method.shape)?;
             let merged = Finder { plan: &plan, ..finder }.find_among_rows(rows, &union);
@@ -212,10 +222,10 @@ pub fn anonymize_audiences_by(
     let everybody: Vec<u32> = (0..table.n_rows as u32).collect();
     let (n_in, n_out) = (suppress::n_persons(&rules, &everybody), suppress::n_persons(&rules, &kept));
     let persons = Persons { n_in, n_out, suppressed: n_in - n_out };
-    // Of classes in all columns nothing is asked but what `collusion` says.
+    // Only `collusion` asks something of classes in all columns.
     let of_all = compile(&collusion)?;
-    let loss = loss::measure(table, &encoded, &of_all, &atoms.rows, &classes, &shown, persons);
-    let release = recode(table, &encoded, &atoms.rows, &classes, &shown, spec.order);
+    let recoding = Recoding { table, encoded: &encoded, rows: &atoms.rows, classes: &classes, shown: &shown };
+    let (loss, release) = (loss::measure(&recoding, &of_all, persons), recoding.release(spec.order));
     let (asked, let_through, taken) = counts.read();
     let saved = Savings {
         shape: outcome.shape(),
@@ -237,7 +247,10 @@ pub fn anonymize_audiences_by(
 /// The partitioner of a spec, if its classes may be regrouped.
 fn local_partitioner(spec: &Spec) -> Result<Box<dyn Partitioner>, AnonymizeError> {
     match spec.algorithm {
-        Algorithm::FullDomain => Err(AnonymizeError::UnavailableForAudiences(spec.algorithm)),
+        // Full-domain recoding shows a whole column at one level, but audiences need some rows finer.
+        algorithm @ Algorithm::FullDomain => {
+            Err(AnonymizeError::Unavailable { algorithm, kind: "for several audiences" })
+        }
         Algorithm::Mondrian => Ok(Box::new(Mondrian { spec: spec.mondrian, keep_tree: KeepTree::Yes })),
         _ => partitioner(spec, Vec::new()),
     }
@@ -254,31 +267,28 @@ fn positions_of(table: &Table, names: &[&str]) -> Result<Vec<usize>, UnfitColumn
     Ok(positions)
 }
 
-/// Everything that is asked, columns by their place among the quasi columns.
+/// All requirements. Columns are positions among the quasi columns.
 struct AsksOfAudiences {
-    /// Of each audience.
+    /// The requirements of each audience.
     asks: Vec<Ask>,
-    /// Of audiences that put together what they know.
+    /// The requirements of audiences that put together what they know.
     coalitions: Vec<Ask>,
-    /// Of quasi columns that an audience or coalition does not know.
-    hidden: Vec<HiddenAsk>,
+    /// The requirements on quasi columns that an audience or coalition does not know.
+    hidden: Vec<HiddenDemand>,
 }
 
 impl AsksOfAudiences {
-    fn new(table: &Table, audiences: &Audiences, quasi: &[usize]) -> Result<AsksOfAudiences, UnfitColumn> {
+    fn new(table: &Table, audiences: &Audiences, encoded: &Encoded<'_>) -> Result<AsksOfAudiences, AnonymizeError> {
         let mut hidden = Vec::new();
-        let mut ask = |names: &[&str], requirements: &[Requirement]| -> Result<Ask, UnfitColumn> {
+        let mut ask = |names: &[&str], requirements: &[Requirement]| -> Result<Ask, AnonymizeError> {
             let positions = positions_of(table, names)?;
-            let place = |position: usize| quasi.binary_search(&position).ok();
+            let place = |position: usize| encoded.columns.binary_search(&position).ok();
             let columns: BTreeSet<usize> = positions.into_iter().filter_map(place).collect();
             let mut visible = Vec::new();
             for requirement in requirements {
                 let named = requirement.column().and_then(|name| table.position(name)).and_then(place);
                 match named {
-                    Some(column) => {
-                        let columns = columns.iter().copied().collect();
-                        hidden.push(HiddenAsk { columns, column, requirement: requirement.clone() });
-                    }
+                    Some(column) => hidden.push(HiddenDemand::new(table, encoded, &columns, column, requirement)?),
                     None => visible.push(requirement.clone()),
                 }
             }
@@ -296,7 +306,8 @@ impl AsksOfAudiences {
     }
 }
 
-/// Audiences with those that may collude made one, which asks what each and all of them ask; `None` where that is all.
+/// The audiences, with those that may collude merged into one, which asks everything that its members and their
+/// coalition ask. `None` if a single audience would remain.
 fn merge_colluding(asks: &[Ask], coalitions: &[Ask]) -> Option<Vec<Ask>> {
     let mut merged = asks.to_vec();
     for coalition in coalitions {
@@ -309,7 +320,8 @@ fn merge_colluding(asks: &[Ask], coalitions: &[Ask]) -> Option<Vec<Ask>> {
     (merged.len() > 1 && !coalitions.is_empty()).then_some(merged)
 }
 
-/// What each column loses where every audience gets a release of its own: the mean over those that have it.
+/// The loss of each column if every audience gets a release of its own. A column of several audiences counts with their
+/// mean.
 fn loss_of_separate(
     rows: &Atoms<'_>,
     asks: &[Ask],
@@ -321,7 +333,7 @@ fn loss_of_separate(
     let mut n_audiences = vec![0.0f64; n_columns];
     for ask in asks {
         let columns: Vec<usize> = ask.columns.iter().copied().collect();
-        let domains: Vec<_> = columns.iter().map(|&column| rows.domains[column].clone()).collect();
+        let domains = domains_of(rows.domains, &columns);
         let projection = rows.project(&rows.all(), &columns);
         let classes = projection.classes(&domains, &compile(&ask.requirements)?, partitioner);
         for (&column, loss) in columns.iter().zip(loss_of_classes(rows, &classes, &columns)) {
@@ -332,7 +344,7 @@ fn loss_of_separate(
     Ok(losses.iter().zip(&n_audiences).map(|(loss, n)| loss / n.max(1.0)).collect())
 }
 
-/// Classes of the rows in all columns.
+/// The classes that the partitioner finds in the columns of all audiences.
 struct Union {
     classes: Vec<Vec<u32>>,
     cuts: Option<CutTree>,
@@ -340,21 +352,23 @@ struct Union {
     losses: Vec<f64>,
 }
 
-/// Finds what the rows show.
+/// Finds the cells that rows show.
 struct Finder<'f> {
     spec: &'f Spec,
     method: Method,
     partitioner: &'f dyn Partitioner,
     plan: &'f Plan,
-    counts: &'f Counts,
+    counts: &'f BoundCounts,
     demands: &'f Demands,
+    progress: &'f dyn Progress,
 }
 
 impl Finder<'_> {
     /// Bodies of these atoms; `tree` is that of their classes in all columns, if known.
     fn find<'a>(&self, atoms: Atoms<'a>, tree: Option<BodyTree>, trees: Trees) -> Outcome<'a> {
         let thorough = (self.spec.algorithm != Algorithm::Mondrian).then_some(self.partitioner);
-        let search = Search { atoms: &atoms, quick: self.quick(), thorough, trees, counts: self.counts };
+        let Finder { counts, progress, .. } = *self;
+        let search = Search { atoms: &atoms, quick: self.quick(), thorough, trees, counts, progress };
         let solution = search.solve(&atoms.all(), self.plan, tree);
         let (bodies, pieces): (Vec<Vec<u32>>, Vec<Vec<Piece<'_>>>) =
             solution.bodies.into_par_iter().map(|body| (body.atoms.clone(), body.into_pieces(&atoms))).unzip();
@@ -381,8 +395,8 @@ impl Finder<'_> {
         self.find(rows, Some(tree), self.trees(GOOD_ENOUGH))
     }
 
-    /// Bodies of classes that all audiences together can't tell apart by `rules`: of the ways to make such classes, one
-    /// that loses less than the union's do.
+    /// Bodies of classes that satisfy `rules` in the columns of all audiences. Such classes are made in up to three ways,
+    /// and the result that loses least is taken. If the first result is good enough, the other ways are not tried.
     fn find_among_classes<'a>(&self, rows: &Atoms<'a>, union: &Union, rules: &Rules) -> Outcome<'a> {
         let loss_of_union: f64 = union.losses.iter().sum();
         let inside = |sets: &[Vec<u32>]| self.classes_inside(rows, sets, rules);
@@ -396,9 +410,9 @@ impl Finder<'_> {
             }
             best = Some(body_first);
         }
-        // What classes of k' lose as classes of k is no measure of what is good enough.
+        // The atoms are classes of k', so the loss of classes of k is no measure of what is good enough: search both trees.
         let of_all = self.find(atoms_of(&inside(&[rows.all()]).concat()), None, self.trees(0.0));
-        // Parts of the union's classes can always show what these show, and sometimes less.
+        // Parts of the union's classes can show the same cells as the union's classes, so they need not lose more.
         let parts = inside(&union.classes);
         let atoms = atoms_of(&parts.concat());
         let tree = BodyTree::of_classes(&atoms, &numbers_of(&parts), union.cuts.as_ref());
@@ -417,13 +431,8 @@ impl Finder<'_> {
 
 /// The numbers of the parts of each set, counted through.
 fn numbers_of(sets: &[Vec<Vec<u32>>]) -> Vec<Vec<u32>> {
-    let mut next = 0;
-    let numbers = |set: &Vec<Vec<u32>>| {
-        let first = next;
-        next += set.len() as u32;
-        (first..next).collect()
-    };
-    sets.iter().map(numbers).collect()
+    let mut numbers = 0..;
+    sets.iter().map(|set| numbers.by_ref().take(set.len()).collect()).collect()
 }
 
 #[cfg(test)]

@@ -1,17 +1,22 @@
 //! From dictionary columns to codes: each quasi column gets a [`Domain`], each row one code per column.
 
+pub(crate) mod bounds;
 mod domain;
 mod pack;
 mod rows;
 mod tree;
+mod widths;
 
 pub use domain::{Domain, ForeignValues};
 pub use pack::{Layout, Packed};
 pub use rows::Rows;
 pub use tree::{Tree, WithNull};
+pub(crate) use widths::Widths;
 
 use kohort_model::{NULL, Table};
 use rayon::prelude::*;
+
+use crate::cells::Whole;
 
 /// The quasi columns of a table, encoded.
 #[derive(Debug)]
@@ -21,28 +26,49 @@ pub struct Encoded<'t> {
     pub columns: Vec<usize>,
     /// Their domains.
     pub domains: Vec<Domain>,
-    /// Per quasi column the code of each text of its dictionary.
+    /// For each quasi column, the code of each text of its dictionary.
     codes: Vec<Vec<u32>>,
+    /// The table that this one is a part of.
+    whole: Option<Whole<'t>>,
 }
 
 impl<'t> Encoded<'t> {
     /// Encodes the given columns.
     ///
     /// # Errors
-    /// Where a text is not of its column's type or not in its hierarchy.
+    /// If a text is not of its column's type or not in its hierarchy.
     pub fn new(table: &'t Table, columns: &[usize]) -> Result<Encoded<'t>, ForeignValues> {
         let encoded: Result<Vec<_>, _> = columns.par_iter().map(|&column| Domain::of(&table.columns[column])).collect();
         let (domains, codes) = encoded?.into_iter().unzip();
-        Ok(Encoded { table, columns: columns.to_vec(), domains, codes })
+        Ok(Encoded { table, columns: columns.to_vec(), domains, codes, whole: None })
+    }
+
+    /// The quasi columns of some rows of a whole table, with the domains and codes of the whole.
+    ///
+    /// # Errors
+    /// If a text is not of its column's type or not in its hierarchy.
+    pub(crate) fn of_part(part: &'t Table, whole: Whole<'t>, columns: &[usize]) -> Result<Encoded<'t>, ForeignValues> {
+        Ok(Encoded { table: part, whole: Some(whole), ..Encoded::new(whole.table, columns)? })
+    }
+
+    /// The table that this one is a part of, if it is.
+    pub(crate) fn whole(&self) -> Option<&Whole<'t>> {
+        self.whole.as_ref()
+    }
+
+    /// The code of a text's id, by position among the quasi columns.
+    #[inline]
+    pub fn code_of(&self, column: usize, id: u32) -> u32 {
+        match id {
+            NULL => self.domains[column].n_codes() - 1,
+            id => self.codes[column][id as usize],
+        }
     }
 
     /// The code of a cell, by position among the quasi columns.
     #[inline]
     pub fn code(&self, column: usize, row: u32) -> u32 {
-        match self.table.columns[self.columns[column]].ids[row as usize] {
-            NULL => self.domains[column].n_codes() - 1,
-            id => self.codes[column][id as usize],
-        }
+        self.code_of(column, self.table.columns[self.columns[column]].ids[row as usize])
     }
 
     /// Folds the rows that take part.

@@ -1,33 +1,34 @@
 //! From a private table to a release: encode, partition, recode.
 //!
-//! Pure, synchronous and deterministic: no clock, no file, no global, no unseeded chance. The same table, spec and
-//! seed give the same release with one thread and with eight. What comes out is a claim; `kohort-verify` decides.
+//! Pure, synchronous and deterministic: no clock, no file, no global, no unseeded chance. The same table, spec and seed
+//! give the same release with one thread and with eight. A release made here is only a claim: `kohort-verify` decides
+//! whether it holds.
 
 pub mod audiences;
 mod blocks;
+pub mod cells;
 pub mod changing;
 pub mod encode;
+mod lists;
 pub mod loss;
 pub mod partition;
+mod ranks;
 pub mod recode;
 pub mod register;
 pub mod relational;
 pub mod requirement;
 mod suppress;
-pub mod utility;
 
 use std::num::NonZeroUsize;
 
 use kohort_model::spec::{Algorithm, ClusteringSpec, Leftovers};
 use kohort_model::{Loss, Note, Persons, Progress, Release, Requirement, Role, Spec, Table, WhyNobody};
 
-use blocks::Blocks;
 use encode::{Encoded, ForeignValues, Rows};
 use partition::{
     Classes, Cluster, Datafly, FullDomain, KeepTree, LeastLoss, Mondrian, OwnK, Partitioner, Task, TopDown,
-    join_leftovers,
 };
-use recode::{Shown, recode};
+use recode::{Recoding, Shown};
 use requirement::{Rules, Tally, UnfitColumn};
 
 /// A release and what it costs, not yet verified.
@@ -35,13 +36,13 @@ use requirement::{Rules, Tally, UnfitColumn};
 pub struct Anonymized {
     /// The release.
     pub release: Release,
-    /// What recoding lost.
+    /// The loss of recoding.
     pub loss: Loss,
     /// Persons in, out and suppressed.
     pub persons: Persons,
     /// The partitioner that ran.
     pub algorithm: &'static str,
-    /// What was done otherwise than the spec would have a reader expect.
+    /// Where the result differs from what a reader of the spec would expect.
     pub notes: Vec<Note>,
 }
 
@@ -52,7 +53,7 @@ pub enum AnonymizeError {
     /// Fewer persons than k.
     #[error("k = {k} can't be reached with {persons} persons")]
     TooFewPersons {
-        /// In the table.
+        /// Persons in the table.
         persons: u64,
         /// Asked.
         k: u32,
@@ -63,9 +64,9 @@ pub enum AnonymizeError {
         if *asking == 1 { "person asks" } else { "persons ask" }
     )]
     OwnKTooLarge {
-        /// In the table.
+        /// Persons in the table.
         persons: u64,
-        /// How many ask for more than can be there. How much they ask for is a cell.
+        /// The number of persons who ask for more. Their k is a cell of the private table, so it is not reported.
         asking: u64,
     },
     /// A sensitive value is too frequent in the whole table.
@@ -75,39 +76,33 @@ pub enum AnonymizeError {
     TooFrequent {
         /// The sensitive column.
         column: String,
-        /// How many persons might have been left out.
-        limit: u64,
     },
     /// The table has no quasi column.
     #[error("there is no quasi column, so there is nothing to anonymize")]
     NoQuasiColumn,
-    /// The spec names a partitioner for something else, or one that is not there yet.
-    #[error("algorithm '{name}' is not available for one table in this version", name = .0.word())]
-    Unavailable(Algorithm),
-    /// The spec names a partitioner for one table, and there are several.
-    #[error("algorithm '{name}' is not available for several tables", name = .0.word())]
-    UnavailableForTables(Algorithm),
-    /// The spec names a partitioner that shows a whole column at one level, and audiences need some rows finer.
-    #[error("algorithm '{name}' is not available for several audiences", name = .0.word())]
-    UnavailableForAudiences(Algorithm),
+    /// The spec names a partitioner for another kind of release.
+    #[error("algorithm '{name}' is not available {kind}", name = .algorithm.word())]
+    Unavailable {
+        /// The partitioner.
+        algorithm: Algorithm,
+        /// The kind of release: `with a register`.
+        kind: &'static str,
+    },
     /// A column can't be kept from those who don't know it: everybody has the same value.
-    #[error("the requirement on '{column}' can't be reached: everybody has the same value, which tells it")]
+    #[error("the requirement on '{column}' can't be reached: everybody has the same value, so any cell tells it")]
     OneValue {
         /// The quasi column.
         column: String,
     },
-    /// The spec names a partitioner that shows a whole column at one level, and a register makes some classes finer.
-    #[error("algorithm '{name}' is not available with a register", name = .0.word())]
-    UnavailableWithRegister(Algorithm),
     /// Private table and register together have fewer persons than k.
     #[error("k = {k} can't be reached with {persons} persons of the table and its registers")]
     TooFewJoined {
-        /// In both.
+        /// Persons in both.
         persons: u64,
         /// Asked.
         k: u32,
     },
-    /// Somebody's presence in the private table is too sure, or too sure to be ruled out.
+    /// A class tells too surely that somebody is in the private table, or that somebody is not.
     #[error(
         "the presence of persons can't be kept between {least} and {most}: {classes} {} outside",
         if *classes == 1 { "class is" } else { "classes are" }
@@ -120,7 +115,7 @@ pub enum AnonymizeError {
         /// Classes outside.
         classes: u64,
     },
-    /// Leftovers are private rows that don't fit, and classes must not depend on who is private.
+    /// Leaving out private rows that fit into no class would show who is private.
     #[error(
         "leftovers = \"suppress\" can't be used where register rows are released: which rows are left out would tell \
          who is in the private table"
@@ -128,13 +123,13 @@ pub enum AnonymizeError {
     LeftoversWithRegister,
     /// An earlier release shows a quasi column that the new one does not have.
     #[error(
-        "an earlier release shows the quasi column '{column}', which is none here: nothing says whom its classes hold"
+        "an earlier release shows the quasi column '{column}', which is not quasi here, so its classes can't be compared"
     )]
     PreviousColumn {
         /// The column.
         column: String,
     },
-    /// Labels of an earlier release that mean nothing here.
+    /// An earlier release has labels that mean nothing here.
     #[error(
         "column '{column}': {n} {} of an earlier release neither in its hierarchy nor a range",
         if *n == 1 { "label is" } else { "labels are" }
@@ -145,11 +140,11 @@ pub enum AnonymizeError {
         /// How many labels.
         n: u64,
     },
-    /// Readers of the new and earlier releases would find people among too few, whatever is released.
+    /// Whatever is released, readers of the new and earlier releases would find somebody among too few persons.
     #[error(
         "no class can take {} beside the earlier releases, because fewer than {k} persons of the same earlier classes are \
          still in the register: {}",
-        if rows.len() == 1 { "1 person".to_owned() } else { format!("{} persons", rows.len()) }, InRows(rows)
+        if rows.len() == 1 { "1 person".to_owned() } else { format!("{} persons", rows.len()) }, in_rows(rows)
     )]
     PreviousCrowd {
         /// Their rows in the private table, from 1.
@@ -159,14 +154,14 @@ pub enum AnonymizeError {
     },
     /// Readers of the new and earlier releases would learn values.
     #[error(
-        "the release can't be read together with earlier ones: of '{column}' too few values are common to both, \
+        "the release can't be read together with earlier ones: too few values of '{column}' are common to both, \
          or too few came or went"
     )]
     PreviousValues {
         /// The sensitive column.
         column: String,
     },
-    /// Whoever waited for the result does not want it any more.
+    /// The caller cancelled the work.
     #[error("the work was cancelled")]
     Cancelled,
     /// A fault of ours: a column should have been refused by the reader.
@@ -175,28 +170,23 @@ pub enum AnonymizeError {
     /// A fault of ours: a column should have been refused by the reader.
     #[error(transparent)]
     UnfitColumn(#[from] UnfitColumn),
-    /// A fault of ours: rows that can stand together were refused by the partitioner.
+    /// A fault of ours: the partitioner refused rows that satisfy the rules together.
     #[error(transparent)]
     Unreachable(#[from] partition::Unreachable),
 }
 
-/// Row numbers, the first few.
-struct InRows<'a>(&'a [u64]);
-
-impl std::fmt::Display for InRows<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let n_named = self.0.len().min(10);
-        let named: Vec<String> = self.0[..n_named].iter().map(u64::to_string).collect();
-        write!(f, "{} {}", if self.0.len() == 1 { "row" } else { "rows" }, named.join(", "))?;
-        match self.0.len() - n_named {
-            0 => Ok(()),
-            n => write!(f, " and {n} more"),
-        }
+/// The first few row numbers.
+fn in_rows(rows: &[u64]) -> String {
+    let named: Vec<String> = rows.iter().take(10).map(u64::to_string).collect();
+    let named = format!("{} {}", if rows.len() == 1 { "row" } else { "rows" }, named.join(", "));
+    match rows.len().saturating_sub(10) {
+        0 => named,
+        n => format!("{named} and {n} more"),
     }
 }
 
 impl AnonymizeError {
-    /// What the user can do about it.
+    /// What the user can do about the error.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             AnonymizeError::TooFewPersons { .. } => Some("ask for a smaller k, or release more persons"),
@@ -223,10 +213,7 @@ impl AnonymizeError {
             }
             AnonymizeError::OneValue { .. } => Some("drop the column, or take the requirement out"),
             AnonymizeError::NoQuasiColumn => Some("give the columns an attacker may know the role quasi"),
-            AnonymizeError::Unavailable(_)
-            | AnonymizeError::UnavailableForTables(_)
-            | AnonymizeError::UnavailableForAudiences(_)
-            | AnonymizeError::UnavailableWithRegister(_) => Some("use algorithm = \"auto\""),
+            AnonymizeError::Unavailable { .. } => Some("use algorithm = \"auto\""),
             AnonymizeError::Cancelled
             | AnonymizeError::ForeignValues(_)
             | AnonymizeError::UnfitColumn(_)
@@ -238,7 +225,7 @@ impl AnonymizeError {
 /// Anonymizes one table as the spec asks.
 ///
 /// # Errors
-/// Where the requirement can't be reached; nothing is half done.
+/// If the requirement can't be reached. There is then no release at all.
 pub fn anonymize(
     table: &Table,
     spec: &Spec,
@@ -251,10 +238,10 @@ pub fn anonymize(
     }
     progress.begin("encode", 0);
     let encoded = Encoded::new(table, &quasi)?;
-    let Classified { rows, rules, classes, shown, persons, algorithm, notes } =
-        classify(table, &encoded, spec, requirements, progress)?;
-    let loss = loss::measure(table, &encoded, &rules, &rows, &classes, &shown, persons);
-    let release = recode(table, &encoded, &rows, &classes, &shown, spec.order);
+    let classified = classify(table, &encoded, spec, requirements, &[], progress)?;
+    let Classified { rows, rules, classes, shown, persons, algorithm, notes } = classified;
+    let recoding = Recoding { table, encoded: &encoded, rows: &rows, classes: &classes, shown: &shown };
+    let (loss, release) = (loss::measure(&recoding, &rules, persons), recoding.release(spec.order));
     Ok(Anonymized { release, loss, persons, algorithm, notes })
 }
 
@@ -269,19 +256,10 @@ struct Classified {
     notes: Vec<Note>,
 }
 
-/// Partitions a table as the spec asks. What is encoded may be a longer table that begins with its rows.
+/// Partitions a table as the spec asks, without the rows that are left out already, within the spec's limit. The encoded
+/// table may be a longer one that begins with the rows of `table`. If the table is a part of a larger one, shares of sensitive
+/// values are those of the whole.
 fn classify(
-    table: &Table,
-    encoded: &Encoded<'_>,
-    spec: &Spec,
-    requirements: &[Requirement],
-    progress: &dyn Progress,
-) -> Result<Classified, AnonymizeError> {
-    classify_without(table, encoded, spec, requirements, &[], progress)
-}
-
-/// The same where some rows are left out already, within the spec's limit.
-fn classify_without(
     table: &Table,
     encoded: &Encoded<'_>,
     spec: &Spec,
@@ -289,15 +267,18 @@ fn classify_without(
     left_out: &[u32],
     progress: &dyn Progress,
 ) -> Result<Classified, AnonymizeError> {
-    let kept = suppress::rows_that_can_stand_without(table, encoded, requirements, spec.max_suppressed, left_out)?;
-    let rules = Rules::compile(table, requirements, &kept)?;
-    let Blocks { rows, ends } = blocks::fold(table, encoded, &rules, &kept, block_size(spec));
+    let kept = suppress::rows_that_can_stand(table, encoded, requirements, spec.max_suppressed, left_out)?;
+    let rules = match encoded.whole() {
+        None => Rules::compile(table, requirements, &kept)?,
+        Some(whole) => Rules::compile_within(table, requirements, whole)?,
+    };
+    let (rows, ends) = blocks::fold(table, encoded, &rules, &kept, block_size(spec));
     let partitioner = partitioner(spec, ends)?;
     let all: Vec<u32> = (0..table.n_rows as u32).collect();
     let n_in = suppress::n_persons(&rules, &all);
     let unplaceable = n_in - suppress::n_persons(&rules, &kept);
     let allowance = suppress::allowance(spec.max_suppressed, n_in) - unplaceable;
-    // Nobody is left out by halves: where persons have several rows, only a full-domain search takes out all of them.
+    // A person must leave with all rows. If persons have several rows, only a full-domain search takes out all of them.
     let (rows, allowance) = match rules.person_of_row() {
         None => (rows, allowance),
         Some(_) if spec.algorithm == Algorithm::FullDomain && allowance > 0 => {
@@ -325,10 +306,10 @@ fn classify_without(
 
     progress.begin("recode", 0);
     let mut shown = Shown::new(&classes, encoded, &rows);
-    // Classes that show the same cells are one to a reader, and a person may have rows in several of them.
+    // To a reader, classes that show the same cells are one class, and a person may have rows in several of them.
     let stands = |class: &[u32]| task.stands(&mut Tally::new(&rules), class.iter().copied());
     while rules.person_of_row().is_some() && !shown.folded_rows(&classes).iter().all(|class| stands(class)) {
-        classes = join_leftovers(&task, shown.folded_rows(&classes), stands);
+        classes = task.join_leftovers(shown.folded_rows(&classes), stands);
         shown = Shown::new(&classes, encoded, &rows);
     }
     let released: Vec<u32> = classes.all_rows().iter().flat_map(|&row| rows.members(row)).copied().collect();
@@ -337,12 +318,12 @@ fn classify_without(
     Ok(Classified { rows, rules, classes, shown, persons, algorithm: partitioner.name(), notes })
 }
 
-/// Classes of work that was cancelled may be anything, so nothing is made of them.
+/// Stops work that was cancelled, because its classes may be incomplete.
 fn stop_if_cancelled(progress: &dyn Progress) -> Result<(), AnonymizeError> {
     if progress.is_cancelled() { Err(AnonymizeError::Cancelled) } else { Ok(()) }
 }
 
-/// How many rows are partitioned together, where that is not all of them.
+/// How many rows are partitioned together; `None` for all.
 fn block_size(spec: &Spec) -> Option<NonZeroUsize> {
     let block = spec.datafly.block.filter(|_| spec.algorithm == Algorithm::Datafly)?;
     NonZeroUsize::new(block as usize)
@@ -353,15 +334,15 @@ fn partitioner(spec: &Spec, block_ends: Vec<u32>) -> Result<Box<dyn Partitioner>
     Ok(match spec.algorithm {
         Algorithm::Auto => Box::new(LeastLoss),
         Algorithm::Mondrian => Box::new(Mondrian { spec: spec.mondrian, keep_tree: KeepTree::No }),
-        Algorithm::Datafly => Box::new(OwnK(Datafly { steps: None, block_ends })),
+        Algorithm::Datafly => Box::new(OwnK(Datafly { block_ends })),
         Algorithm::Cluster => {
             let ClusteringSpec { threshold, cluster_limit, pairing: _ } = spec.clustering;
             Box::new(Cluster { threshold, cluster_limit })
         }
         Algorithm::FullDomain => Box::new(FullDomain { objective: spec.full_domain.objective }),
         Algorithm::TopDown => Box::new(TopDown),
-        Algorithm::Miracle | Algorithm::MiracleX => {
-            return Err(AnonymizeError::Unavailable(spec.algorithm));
+        algorithm @ (Algorithm::Miracle | Algorithm::MiracleX) => {
+            return Err(AnonymizeError::Unavailable { algorithm, kind: "for one table in this version" });
         }
     })
 }

@@ -4,8 +4,8 @@
 //! Every class holds at least k persons of the join of private table and register, and at least one private row. With
 //! sensitive columns a release is two tables: rows of everybody with their sensitive group, and the values per group.
 //!
-//! Where presence in the private table is to be hidden, classes are those of the whole population, chosen without
-//! looking at who is private (see `blind`). Where it is public, classes are made for the private rows, and register rows
+//! If presence in the private table is to be hidden, classes are those of the whole population, chosen without
+//! looking at who is private (see `blind`). If it is public, classes are made for the private rows, and register rows
 //! that these don't need are dropped: then what a class shows tells who is private.
 //!
 //! # Guarantee
@@ -16,19 +16,18 @@
 //! `[SMP10]`
 //! # Deviations
 //! An empty register leaves the plain classes as they are. Requirements on sensitive values hold for groups (see
-//! `groups`), persons' own k for classes and groups. Whoever can be in no group is left out; where
-//! presence is hidden a class then lacks a row, which tells that somebody of it is private, so shares count those left
-//! out in every class. Where presence is public, direct gives way to refinement if the plain release loses less by the NCP
-//! that is reported, so that no more is lost than without the register, and refinement to direct if there is no plain
-//! release
+//! `groups`), persons' own k for classes and groups. Persons who can be in no group are left out. If presence is
+//! hidden, a class then lacks a row, which tells that somebody in it is private; so shares count those who were left
+//! out in every class. If presence is public, two more rules apply. Refinement replaces the direct method if the plain
+//! release has a lower reported NCP, so that no more is lost than without the register. The direct method replaces
+//! refinement if there is no plain release.
 //! # Cost
-//! that of the partitioner on the joined rows; where presence is public, for refinement on the private rows and again on
+//! that of the partitioner on the joined rows; if presence is public, for refinement on the private rows and again on
 //! what lies in each of their classes. Nothing per register person but their codes
 
 mod base;
 mod blind;
 mod crowd;
-mod direct;
 pub mod estimate;
 mod groups;
 mod index;
@@ -45,11 +44,11 @@ use rayon::prelude::*;
 
 use crate::encode::Encoded;
 use crate::requirement::Rules;
-use crate::{AnonymizeError, Anonymized, Classified, classify_without, partitioner, suppress};
+use crate::{AnonymizeError, Anonymized, Classified, classify, partitioner, suppress};
 use base::Base;
 use blind::{Population, PublicClass};
 use crowd::{Crowd, Draft};
-use index::Index;
+use index::RowTree;
 use previous::{ClassPersons, Earlier, LookedAt, Past};
 
 /// A release with a register and what it costs, not yet verified.
@@ -59,7 +58,7 @@ pub struct AnonymizedWithRegister {
     pub anonymized: Anonymized,
     /// How its classes were found.
     pub method: RegisterMethod,
-    /// Its classes in the released order.
+    /// The classes in the released order.
     pub classes: Vec<JoinedClass>,
     /// The partitioners that made its classes, which need not be the one that the spec names.
     pub partitioners: Vec<&'static str>,
@@ -72,24 +71,27 @@ pub struct AnonymizedWithRegister {
 /// Joined rows that look the same and share a sensitive group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JoinedClass {
-    /// What its cells show: one interval of codes per quasi column.
+    /// The intervals its cells show: one of codes per quasi column.
     pub cells: Vec<(u32, u32)>,
     /// Its private rows.
     pub microdata: Vec<u32>,
-    /// Its register persons, as joined rows.
+    /// The register persons of the class, as joined rows.
     pub register: Vec<u32>,
-    /// Its sensitive group, from 1.
+    /// The sensitive group, from 1.
     pub group: u32,
-    /// How many private persons it has.
-    pub n_private: u64,
+}
+
+impl JoinedClass {
     /// How many persons it has.
-    pub n_persons: u64,
+    pub fn n_persons(&self) -> u64 {
+        (self.microdata.len() + self.register.len()) as u64
+    }
 }
 
 /// Anonymizes one table in the presence of a register, as the spec asks, to be read beside `previous` releases.
 ///
 /// # Errors
-/// Where the requirement can't be reached; nothing is half done.
+/// If the requirement can't be reached. There is then no release at all.
 pub fn anonymize_with_register(
     table: &Table,
     joined: &JoinedRegister,
@@ -101,8 +103,9 @@ pub fn anonymize_with_register(
     if joined.rows.columns.is_empty() {
         return Err(AnonymizeError::NoQuasiColumn);
     }
+    // Full-domain recoding shows a whole column at one level, but a register makes some classes finer.
     if spec.algorithm == Algorithm::FullDomain {
-        return Err(AnonymizeError::UnavailableWithRegister(spec.algorithm));
+        return Err(AnonymizeError::Unavailable { algorithm: spec.algorithm, kind: "with a register" });
     }
     progress.begin("encode", 0);
     let columns: Vec<usize> = (0..joined.rows.columns.len()).collect();
@@ -111,14 +114,11 @@ pub fn anonymize_with_register(
     let base = Base::new(partitioner.as_ref(), spec);
     let read = |release| Earlier::read(release, &joined.rows, &encoded.domains, table);
     let earlier = previous.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    let choice = match (spec.register.release, spec.register.method) {
-        _ if joined.n_register == 0 && spec.delta_presence.is_none() => Choice::Fitted(RegisterMethod::Refine),
-        (RegisterRows::All, method) => Choice::Blind(method),
-        (RegisterRows::Microdata, method) => Choice::Fitted(method),
-    };
-    let looked_at = match choice {
-        Choice::Blind(_) => LookedAt::Everybody,
-        Choice::Fitted(_) => LookedAt::Private,
+    // If presence is hidden, classes must not depend on who is private.
+    let (looked_at, method) = match (spec.register.release, spec.register.method) {
+        _ if joined.n_register == 0 && spec.delta_presence.is_none() => (LookedAt::Private, RegisterMethod::Refine),
+        (RegisterRows::All, method) => (LookedAt::Everybody, method),
+        (RegisterRows::Microdata, method) => (LookedAt::Private, method),
     };
     let past = (!earlier.is_empty()).then(|| Past::new(earlier, joined, &encoded, looked_at));
     let mut job = RegisterJob {
@@ -129,6 +129,7 @@ pub fn anonymize_with_register(
         requirements,
         encoded: &encoded,
         base,
+        has_groups: !release::copied_columns(table).is_empty(),
         left_out: Vec::new(),
         progress,
     };
@@ -136,32 +137,25 @@ pub fn anonymize_with_register(
     if let Some(past) = &mut job.past {
         past.leave_out(&job.left_out);
     }
-    match choice {
-        Choice::Blind(method) => job.blind(method),
-        Choice::Fitted(RegisterMethod::Refine) => job.refine(),
-        Choice::Fitted(RegisterMethod::Direct) => job.direct(),
+    match (looked_at, method) {
+        (LookedAt::Everybody, method) => job.blind(method),
+        (LookedAt::Private, RegisterMethod::Refine) => job.refine(),
+        (LookedAt::Private, RegisterMethod::Direct) => job.direct(),
     }
 }
 
-/// How classes are found.
-#[derive(Clone, Copy)]
-enum Choice {
-    /// Without looking at who is private.
-    Blind(RegisterMethod),
-    /// For the private rows.
-    Fitted(RegisterMethod),
-}
-
-/// What is to be done.
+/// One release with a register in the making.
 struct RegisterJob<'a> {
     table: &'a Table,
     joined: &'a JoinedRegister,
-    /// Where there are earlier releases.
+    /// The earlier classes in which people can have been; `None` without earlier releases.
     past: Option<Past<'a>>,
     spec: &'a Spec,
     requirements: &'a [Requirement],
     encoded: &'a Encoded<'a>,
     base: Base<'a>,
+    /// Whether anything is released as it is, so that private rows are in sensitive groups.
+    has_groups: bool,
     /// Private rows that no class can take beside earlier releases.
     left_out: Vec<u32>,
     progress: &'a dyn Progress,
@@ -173,23 +167,21 @@ impl RegisterJob<'_> {
         if self.spec.leftovers == Leftovers::Suppress {
             return Err(AnonymizeError::LeftoversWithRegister);
         }
-        let has_groups = !release::copied_columns(self.table).is_empty();
-        let (kept, persons) = self.kept(has_groups)?;
+        let (kept, persons) = self.kept()?;
         let rules = Rules::compile(self.table, self.requirements, &kept)?;
         let largest_k = if self.past.is_some() { self.largest_k()? } else { rules.k() };
         let is_part = |person| self.past.as_ref().is_none_or(|past| !past.is_publicly_unplaceable(person, largest_k));
         let crowd = Crowd::new(self.joined, self.encoded, &rules, (&kept, is_part), self.spec.unmatched());
-        let population = Population::new(&crowd, self.joined, self.encoded, is_part);
+        let population = Population::new(&crowd, is_part);
         let size = population.class_size(self.spec.delta_presence);
         let too_few = AnonymizeError::TooFewJoined { persons: population.n_counted(), k: size };
         let classes =
             population.classes(&self.base, self.past.as_ref(), (method, size), self.progress).map_err(|_| too_few)?;
         if let Some(bounds) = self.spec.delta_presence {
-            let (least, most) = bounds;
-            let shares = classes.par_iter().map(|class| population.share(class));
-            let classes = shares.filter(|share| !share.is_within(bounds, persons.suppressed)).count() as u64;
+            let is_outside = |class: &&PublicClass| !population.is_within(class, bounds, persons.suppressed);
+            let classes = classes.par_iter().filter(is_outside).count() as u64;
             if classes > 0 {
-                return Err(AnonymizeError::Presence { least, most, classes });
+                return Err(AnonymizeError::Presence { least: bounds.0, most: bounds.1, classes });
             }
         }
         let released: Vec<((usize, &PublicClass), Draft)> = classes
@@ -201,9 +193,9 @@ impl RegisterJob<'_> {
             })
             .collect();
         let (public, mut drafts): (Vec<(usize, &PublicClass)>, Vec<Draft>) = released.into_iter().unzip();
-        if has_groups {
+        if self.has_groups {
             let regions: Vec<usize> = public.iter().map(|&(region, _)| region).collect();
-            groups::group(&crowd, &mut drafts, &regions, &rules, self.base.partitioner)?;
+            groups::group(&crowd, &mut drafts, &regions, self.base.partitioner)?;
         }
         if let Some(past) = &self.past {
             let persons = |((_, class), draft): (&(usize, &PublicClass), &Draft)| ClassPersons {
@@ -216,10 +208,9 @@ impl RegisterJob<'_> {
         self.finish(&crowd, drafts, persons, method)
     }
 
-    /// The largest k that anybody asks for who can be in a class at all.
+    /// The largest k that anybody asks for, among those who can be in a class at all.
     fn largest_k(&self) -> Result<u32, AnonymizeError> {
-        let has_groups = !release::copied_columns(self.table).is_empty();
-        let kept = self.kept_without(has_groups, &[])?;
+        let kept = self.kept_without(&[])?;
         let rules = Rules::compile(self.table, self.requirements, &kept)?;
         Ok(kept.iter().map(|&row| rules.k_of_row(row)).max().unwrap_or(0).max(rules.k()))
     }
@@ -252,33 +243,33 @@ impl RegisterJob<'_> {
         needed: impl Fn(u32) -> u32 + Sync,
     ) -> Result<(), AnonymizeError> {
         self.progress.begin("read together", 0);
-        let n_narrow = previous::widen(crowd, past, self.joined, drafts, persons, needed);
+        let n_narrow = previous::widen(crowd, past, drafts, persons, needed);
         debug_assert_eq!(n_narrow, 0, "whom no class can take was left out before");
         previous::merge_groups(crowd, past, self.table, self.requirements, drafts, persons)
     }
 
     /// The private rows that take part: all, unless some can be in no class or no sensitive group.
-    fn kept(&self, has_groups: bool) -> Result<(Vec<u32>, Persons), AnonymizeError> {
-        let kept = self.kept_without(has_groups, &self.left_out)?;
+    fn kept(&self) -> Result<(Vec<u32>, Persons), AnonymizeError> {
+        let kept = self.kept_without(&self.left_out)?;
         let (n_in, n_out) = (self.table.n_rows as u64, kept.len() as u64);
         Ok((kept, Persons { n_in, n_out, suppressed: n_in - n_out }))
     }
 
-    fn kept_without(&self, has_groups: bool, left_out: &[u32]) -> Result<Vec<u32>, AnonymizeError> {
-        if has_groups {
+    fn kept_without(&self, left_out: &[u32]) -> Result<Vec<u32>, AnonymizeError> {
+        if self.has_groups {
             let RegisterJob { table, encoded, requirements, spec, .. } = *self;
-            return suppress::rows_that_can_stand_without(table, encoded, requirements, spec.max_suppressed, left_out);
+            return suppress::rows_that_can_stand(table, encoded, requirements, spec.max_suppressed, left_out);
         }
         let is_kept = |row: &u32| left_out.binary_search(row).is_err();
         Ok((0..self.table.n_rows as u32).filter(is_kept).collect())
     }
 
     fn classify(&self) -> Result<Classified, AnonymizeError> {
-        classify_without(self.table, self.encoded, self.spec, self.requirements, &self.left_out, self.progress)
+        classify(self.table, self.encoded, self.spec, self.requirements, &self.left_out, self.progress)
     }
 
-    /// Refines the classes of the plain release. Where the private table alone has none, because it is too small for k,
-    /// there is nothing to refine, and everybody is partitioned at once.
+    /// Refines the classes of the plain release. If the private table is too small for k, there is no plain release to
+    /// refine, and everybody is partitioned at once.
     fn refine(&self) -> Result<AnonymizedWithRegister, AnonymizeError> {
         match self.classify() {
             Ok(plain) => self.refine_plain(&plain),
@@ -290,7 +281,7 @@ impl RegisterJob<'_> {
     fn refine_plain(&self, plain: &Classified) -> Result<AnonymizedWithRegister, AnonymizeError> {
         let groups = groups_of(plain);
         let crowd = self.crowd_of(&plain.rules, &groups.concat());
-        let mut free = Index::new(&crowd);
+        let mut free = RowTree::new(&crowd);
         let mut drafts = if self.joined.n_register == 0 {
             plain_drafts(groups)
         } else {
@@ -317,22 +308,23 @@ impl RegisterJob<'_> {
     }
 
     fn partition_joined(&self) -> Result<AnonymizedWithRegister, AnonymizeError> {
-        let has_groups = !release::copied_columns(self.table).is_empty();
-        let (kept, persons) = self.kept(has_groups)?;
+        let (kept, persons) = self.kept()?;
         let rules = Rules::compile(self.table, self.requirements, &kept)?;
         let crowd = self.crowd_of(&rules, &kept);
         let too_few = AnonymizeError::TooFewJoined { persons: crowd.rows.n_members() as u64, k: rules.k() };
-        let mut drafts = direct::direct(&crowd, &self.base, self.progress).map_err(|_| too_few)?;
-        mend::mend(&crowd, &mut drafts, |drafts| Index::beside(&crowd, drafts));
-        if has_groups {
+        let mut drafts =
+            self.base.drafts(&crowd, &crowd.rows, self.progress, |rows| crowd.draft(rows)).map_err(|_| too_few)?;
+        mend::mend(&crowd, &mut drafts, |drafts| RowTree::beside(&crowd, drafts));
+        if self.has_groups {
             let each: Vec<usize> = (0..drafts.len()).collect();
-            groups::group(&crowd, &mut drafts, &each, &rules, self.base.partitioner)?;
+            groups::group(&crowd, &mut drafts, &each, self.base.partitioner)?;
         }
         self.make_fitted_readable(&crowd, &mut drafts)?;
         self.finish(&crowd, drafts, persons, RegisterMethod::Direct)
     }
 
-    /// What would be reported of the plain release beside earlier ones; `None` where these leave none.
+    /// The NCP that the plain release would report, read beside earlier ones; `None` if the earlier releases make a
+    /// plain release impossible.
     fn ncp_of_plain(&self, plain: &Classified) -> Option<f64> {
         let groups = groups_of(plain);
         let crowd = self.crowd_of(&plain.rules, &groups.concat());
@@ -356,7 +348,7 @@ impl RegisterJob<'_> {
             }
         };
         let persons: Vec<ClassPersons> = drafts.iter().map(private).collect();
-        self.make_readable_together(crowd, past, drafts, &persons, |row| crowd.k_of_row(row))
+        self.make_readable_together(crowd, past, drafts, &persons, |row| crowd.rules.k_of_row(row))
     }
 
     fn finish(
@@ -368,12 +360,11 @@ impl RegisterJob<'_> {
     ) -> Result<AnonymizedWithRegister, AnonymizeError> {
         crate::stop_if_cancelled(self.progress)?;
         self.progress.begin("recode", 0);
-        let n_short = drafts.iter().filter(|draft| !crowd.stands(draft)).count() as u64;
-        let mut classes = crowd.classes(drafts);
-        let n_register_used: u64 = classes.iter().map(|class| class.register.len() as u64).sum();
-        if n_short > 0 {
+        if !drafts.iter().all(|draft| crowd.stands(draft)) {
             return Err(AnonymizeError::TooFewJoined { persons: crowd.rows.n_members() as u64, k: crowd.k() });
         }
+        let mut classes = crowd.classes(drafts);
+        let n_register_used: u64 = classes.iter().map(|class| class.register.len() as u64).sum();
         release::put_in_order(self.table, &mut classes);
         let loss = measure::measure(crowd, self.table, &classes, persons);
         let release =

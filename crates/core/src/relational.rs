@@ -11,7 +11,6 @@
 //! | `requirement`, `settle` | what is asked beyond k |
 //! | `references` | which second foreign keys stay |
 //! | `shown`, `recode`, `arrange`, `loss` | classes to released tables, and what that loses |
-//! | `database` | databases put together, before or after |
 //!
 //! # Guarantee
 //! Every class has k persons or more, and each of its members the same unordered tree of quasi cells, so that no view
@@ -27,7 +26,6 @@ mod arrange;
 mod auto;
 mod canonical;
 mod cost;
-mod database;
 mod forest;
 mod gather;
 mod leftovers;
@@ -48,20 +46,16 @@ use std::collections::BTreeSet;
 use kohort_model::spec::{Algorithm, Pairing};
 use kohort_model::{Loss, Note, Persons, Progress, Release, ReleasedTable, Requirement, Role, Schema, Spec, Table};
 
-pub use cost::{CostCounts, Evaluations};
-pub use database::{Database, NotEquivalent};
-
+use crate::loss::TableLoss;
 use crate::requirement::Rules;
 use crate::{AnonymizeError, suppress};
 use cost::{Basis, Counting, Meter, Scratch};
 use forest::Grove;
-use loss::TableLoss;
-use miracle::Task;
+use miracle::TreesTask;
 use order::Points;
 use pairing::MOST_OPTIMAL_PAIRS;
-use recode::RecodeOptions;
 use references::Planned;
-use requirement::Judge;
+use requirement::TreesJudge;
 use shown::Shown;
 
 /// A release of several tables and what it costs, not yet verified.
@@ -69,7 +63,7 @@ use shown::Shown;
 pub struct AnonymizedTables {
     /// One table each, in the order of the spec.
     pub release: Release,
-    /// What recoding lost in all tables together.
+    /// The loss of recoding in all tables together.
     pub loss: Loss,
     /// The same per table.
     pub loss_of_tables: Vec<Loss>,
@@ -77,14 +71,14 @@ pub struct AnonymizedTables {
     pub persons: Persons,
     /// The algorithm that ran.
     pub algorithm: &'static str,
-    /// What was done otherwise than the spec would have a reader expect.
+    /// Where the result differs from what a reader of the spec would expect.
     pub notes: Vec<Note>,
 }
 
-/// Anonymizes tables that hang together as the schema says.
+/// Anonymizes several tables that are linked as the schema says.
 ///
 /// # Errors
-/// Where the requirement can't be reached; nothing is half done.
+/// If the requirement can't be reached. There is then no release at all.
 pub fn anonymize_tables(
     tables: &[Table],
     schema: &Schema,
@@ -94,7 +88,8 @@ pub fn anonymize_tables(
     run(tables, schema, spec, progress, Counting::No).map(|(anonymized, _)| anonymized)
 }
 
-/// The same, and how many costs were asked for and computed on the way. What `auto` tries is not counted.
+/// The same, and the number of pairs of nodes that the algorithm would compare if it shared no work. Comparisons of
+/// `auto` are not counted.
 ///
 /// # Errors
 /// As [`anonymize_tables`].
@@ -103,7 +98,7 @@ pub fn anonymize_tables_with_counts(
     schema: &Schema,
     spec: &Spec,
     progress: &dyn Progress,
-) -> Result<(AnonymizedTables, CostCounts), AnonymizeError> {
+) -> Result<(AnonymizedTables, u64), AnonymizeError> {
     run(tables, schema, spec, progress, Counting::Yes)
 }
 
@@ -113,7 +108,7 @@ fn run(
     spec: &Spec,
     progress: &dyn Progress,
     counting: Counting,
-) -> Result<(AnonymizedTables, CostCounts), AnonymizeError> {
+) -> Result<(AnonymizedTables, u64), AnonymizeError> {
     if tables.iter().all(|table| table.with_role(Role::Quasi).is_empty()) {
         return Err(AnonymizeError::NoQuasiColumn);
     }
@@ -137,8 +132,7 @@ fn run(
             losses[table] = loss;
         }
     }
-    let options = RecodeOptions { order: spec.order, keys: spec.keys };
-    for (table, recoded) in recode::recode(tables, schema, &planned, &kept, options) {
+    for (table, recoded) in recode::recode(tables, schema, &planned, &kept, spec) {
         released[table] = Some(recoded);
     }
     let names: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
@@ -150,7 +144,7 @@ fn run(
         algorithm: spec.algorithm.word(),
         notes: notes.into_iter().collect(),
     };
-    Ok((anonymized, scratch.counts))
+    Ok((anonymized, scratch.n_pairs))
 }
 
 struct TreesJob<'j> {
@@ -163,7 +157,7 @@ struct TreesJob<'j> {
 }
 
 impl<'j> TreesJob<'j> {
-    /// Puts the persons of one table, with all that hangs off them, into classes.
+    /// Puts the persons of one table, with all rows below them, into classes.
     fn plan(
         &self,
         root: usize,
@@ -174,7 +168,8 @@ impl<'j> TreesJob<'j> {
         progress.begin("encode", 0);
         let mut grove = Grove::new(tables, schema, root)?;
         let of_persons = requirement::with_shares_of_l(&requirements[root]);
-        let kept = suppress::rows_that_can_stand(&tables[root], &grove.encoded[0], &of_persons, spec.max_suppressed)?;
+        let kept =
+            suppress::rows_that_can_stand(&tables[root], &grove.encoded[0], &of_persons, spec.max_suppressed, &[])?;
         let n_in = tables[root].n_rows as u64;
         let unplaceable = n_in - kept.len() as u64;
         if unplaceable > 0 {
@@ -183,10 +178,10 @@ impl<'j> TreesJob<'j> {
             grove.retain(&stays);
         }
         let forest = grove.forest(tables, schema, spec.keys);
-        let judge = Judge::new(tables, &grove, &forest, requirements, |_, _| true)?;
+        let judge = TreesJudge::new(tables, &grove, &forest, requirements, |_, _| true)?;
         let points = Points::new(&forest, &grove.encoded);
         let order = points.by_similarity(forest.len());
-        let task = Task {
+        let task = TreesTask {
             forest: &forest,
             order: &order,
             points: &points,
@@ -214,7 +209,7 @@ impl<'j> TreesJob<'j> {
                 let clusters = miracle::pass(&task, &meter, scratch, f64::INFINITY);
                 leftovers::place(&task, &meter, scratch, clusters.unwrap_or_default())
             }
-            other => return Err(AnonymizeError::UnavailableForTables(other)),
+            algorithm => return Err(AnonymizeError::Unavailable { algorithm, kind: "for several tables" }),
         };
         crate::stop_if_cancelled(progress)?;
         let classes = settle::settle(tables, &grove, requirements, &task, &meter, classes)?;

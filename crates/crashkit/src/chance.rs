@@ -1,4 +1,4 @@
-//! [`Chance`]: numbers that look random and follow from a seed.
+//! [`Chance`]: pseudo-random numbers from a seed.
 
 /// The generator SplitMix64.
 #[derive(Debug, Clone)]
@@ -7,7 +7,7 @@ pub struct Chance {
 }
 
 impl Chance {
-    /// The numbers of a seed.
+    /// The sequence of a seed.
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }

@@ -1,11 +1,12 @@
 //! [`Disk`]: a disk in memory, with power that can be cut.
 //!
-//! A write is kept once its file is flushed. Until then it is pending, and when the power is cut each pending write is
-//! kept, lost, or kept in some of its sectors, whatever the order it was made in. So are names: a file that was made or
-//! removed may be there or not until the folder is flushed, which SQLite does when it first flushes a file that it made
-//! (and after removing some); that keeps all names in the folder.
+//! A write is safe once its file is flushed. Until then it is pending. When the power is cut, each pending write is
+//! kept, lost, or kept in some of its sectors, in any order. The same holds for names: a file that was made or removed
+//! may be there or not until the folder is flushed. SQLite flushes the folder when it first flushes a file that it
+//! made, and after removing some files; that makes all names of the folder safe.
 //!
-//! As on a real disk, bytes outside a write never change (what SQLite calls powersafe overwrite, and assumes by default).
+//! As on a real disk, bytes outside a write never change. SQLite calls this powersafe overwrite, and assumes it by
+//! default.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,36 +18,36 @@ use crate::{Chance, Recording, vfs};
 
 const SECTOR: usize = 512;
 
-/// The disk of one folder. SQLite takes it for the real one in this process, for the files directly in that folder, until
-/// the last clone is dropped.
+/// The disk of one folder. Until the last clone is dropped, SQLite in this process uses it instead of the real disk for
+/// the files directly in that folder.
 #[derive(Clone)]
 pub struct Disk {
     contents: Arc<Mutex<Contents>>,
 }
 
-/// What happens at a call that writes.
+/// What goes wrong with a call that writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The power goes: this call and all after it fail, until the disk is restarted.
     PowerCut,
-    /// This call finds the disk full; later ones do not.
+    /// This call fails because the disk is full; later calls succeed.
     Full,
-    /// This call fails; later ones do not.
+    /// This call fails; later calls succeed.
     Error,
 }
 
-/// What a power cut leaves of what was not flushed.
+/// Which changes that were not flushed survive a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Survivors {
-    /// Nothing.
+    /// No change survives.
     None,
-    /// Everything.
+    /// All changes survive.
     All,
-    /// Some of it, by this seed.
+    /// Some changes, chosen by this seed, survive wholly or in part.
     Some(u64),
 }
 
-/// All files of a disk, with what is not flushed.
+/// All files of a disk, including changes that are not flushed.
 #[derive(Debug, Clone, Default)]
 pub struct Image {
     files: HashMap<String, File>,
@@ -66,29 +67,29 @@ impl Disk {
         self.lock().n_calls
     }
 
-    /// Has the call of this number, from 0, meet a fault.
+    /// Makes one writing call fail. Calls are numbered from 0 since the disk was (re)started.
     pub fn fail_at(&self, call: u64, fault: Fault) {
         self.lock().fail_at(call, fault);
     }
 
-    /// The files as they are.
+    /// The files as they are now.
     pub fn image(&self) -> Image {
         self.lock().image.clone()
     }
 
-    /// Begins to record what it gets, until it is restarted.
+    /// Starts recording calls, until the disk is restarted.
     pub fn record(&self) {
         let mut contents = self.lock();
         let start = contents.image.clone();
         contents.recording = Some(Recording { start, calls: Vec::new() });
     }
 
-    /// What it recorded so far.
+    /// The calls recorded so far.
     pub fn recording(&self) -> Recording {
         self.lock().recording.clone().unwrap_or_default()
     }
 
-    /// Turns the disk on after a power cut that left these files so. No file may be open.
+    /// Turns the disk on again after a power cut that left these files. No file may be open.
     pub fn restart(&self, image: &Image, survivors: Survivors) {
         let mut chance = match survivors {
             Survivors::Some(seed) => Chance::new(seed),
@@ -104,7 +105,7 @@ impl Disk {
         *self.lock() = Contents::of(Image { files });
     }
 
-    /// A mounted disk, unless it is gone.
+    /// A mounted disk, if it still exists.
     pub(crate) fn mounted(contents: &Weak<Mutex<Contents>>) -> Option<Self> {
         Some(Self { contents: contents.upgrade()? })
     }
@@ -134,7 +135,7 @@ pub(crate) struct Contents {
 }
 
 impl Image {
-    /// A file's bytes as who has power sees them; `None` if there is no such file.
+    /// The bytes of a file as long as there is power; `None` if there is no such file.
     pub fn file(&self, name: &str) -> Option<&[u8]> {
         self.files.get(name)?.current.as_deref()
     }
@@ -147,11 +148,11 @@ impl Image {
 
 #[derive(Debug, Clone, Default)]
 struct File {
-    /// What who has power sees; `None` if there is no such file.
+    /// The content as long as there is power; `None` if there is no such file.
     current: Option<Vec<u8>>,
-    /// What is sure to survive.
+    /// The content that surely survives a power cut.
     flushed: Option<Vec<u8>>,
-    /// What leads from `flushed` to `current`.
+    /// The changes that lead from `flushed` to `current`.
     pending: Vec<Pending>,
 }
 
@@ -164,7 +165,7 @@ enum Pending {
 }
 
 impl Contents {
-    /// A disk with these files, and power.
+    /// A disk with these files and with power.
     pub(crate) fn of(image: Image) -> Self {
         Self { image, ..Self::default() }
     }
@@ -188,7 +189,9 @@ impl Contents {
         if self.is_dead { Err(Failed::Dead) } else { Ok(()) }
     }
 
-    /// Counts a call that writes, and fails if it is to meet a fault that leaves no trace of it.
+    /// Counts a call that writes. If the call is to find the disk full or to fail, this returns the error, and the call
+    /// must change nothing. At a power cut the call may still leave a part of its change, so this returns
+    /// `Met::PowerCut`.
     fn count_call(&mut self) -> Result<Met, Failed> {
         self.check_power()?;
         let call = self.n_calls;
@@ -208,7 +211,7 @@ impl Contents {
         self.image.files.get(name).is_some_and(|file| file.current.is_some())
     }
 
-    /// Makes a file whose name survives, as one that is there before SQLite opens it.
+    /// Makes a file whose name survives a power cut, like a file that existed before SQLite opened it.
     pub(crate) fn provide(&mut self, name: &str) {
         self.record(name, || Call::Provide);
         let file = self.image.files.entry(name.to_owned()).or_default();
@@ -230,7 +233,7 @@ impl Contents {
         Ok(self.content(name)?.len())
     }
 
-    /// Reads; returns how many bytes there were to read.
+    /// Reads bytes into `target`, and returns how many there were.
     pub(crate) fn read(&self, name: &str, offset: usize, target: &mut [u8]) -> Result<usize, Failed> {
         self.check_power()?;
         let content = self.content(name)?;
@@ -276,7 +279,8 @@ impl Contents {
         Ok(())
     }
 
-    /// Makes a change that is pending until the next flush. One that the power cut meets may survive like any other.
+    /// Makes a change that is pending until the next flush. The change at which the power is cut may survive like any
+    /// other.
     fn change(&mut self, name: &str, change: Pending) -> Result<(), Failed> {
         let met = self.count_call()?;
         let file = self.image.files.get_mut(name).ok_or(Failed::Absent)?;
@@ -290,7 +294,7 @@ impl Contents {
     }
 }
 
-/// What a call that writes meets.
+/// Whether a call that writes meets a fault.
 enum Met {
     Nothing,
     PowerCut,
@@ -327,7 +331,7 @@ impl Pending {
         }
     }
 
-    /// Applies what survives of the change.
+    /// Applies the part of the change that survives.
     fn apply_some(&self, content: &mut Option<Vec<u8>>, chance: &mut Chance) {
         match (chance.below(3), self) {
             (0, _) => {}
@@ -349,7 +353,7 @@ impl Pending {
 }
 
 impl File {
-    /// Has the disk keep whether there is such a file. What was written to it since it was made is still pending.
+    /// Makes it safe whether the file exists. Writes since the file was made are still pending.
     fn flush_name(&mut self) {
         if let Some(last) = self.pending.iter().rposition(Pending::changes_name) {
             self.pending[last].apply(&mut self.flushed);
@@ -363,8 +367,8 @@ impl File {
             Survivors::None => {}
             Survivors::All => self.pending.iter().for_each(|change| change.apply(&mut content)),
             Survivors::Some(_) => {
-                // Names change in their order. A write goes to the file that had the name when it was made, so only
-                // those between the last change of the name that survived and the next one matter.
+                // Changes of the name keep their order. A write goes to the file that had the name when the write was
+                // made. So only the writes between the last change of the name that survived and the next one matter.
                 let names: Vec<usize> = (0..self.pending.len()).filter(|at| self.pending[*at].changes_name()).collect();
                 let survived = usize::try_from(chance.below(names.len() as u64 + 1)).expect("there are few");
                 let from = survived.checked_sub(1).map(|last| names[last]);

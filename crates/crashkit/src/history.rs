@@ -1,7 +1,7 @@
-//! [`History`]: random changes of two tables; [`Model`]: what the tables hold after them.
+//! [`History`]: random changes of two tables; [`Model`]: the content of the tables after them.
 //!
-//! People belong to groups; visits belong to people, and end with them. Whatever keeps the number of people of each group
-//! besides, in the same transactions, must agree with [`Model::group_sizes`] always.
+//! People belong to groups. Visits belong to people and are deleted with them. If a test keeps the number of people per
+//! group in the same transactions, the number must always agree with [`Model::group_sizes`].
 
 use std::collections::BTreeMap;
 
@@ -12,33 +12,33 @@ use crate::Chance;
 pub enum Operation {
     /// A person comes, into a group.
     Arrive {
-        /// Never given twice.
+        /// A number that is used only once.
         person: i64,
         /// The group.
         group: i64,
     },
     /// A person goes to another group.
     Move {
-        /// Who is there.
+        /// A person who arrived and has not left.
         person: i64,
         /// The new group.
         group: i64,
     },
     /// A person leaves, with all their visits.
     Leave {
-        /// Who is there.
+        /// A person who arrived and has not left.
         person: i64,
     },
     /// A person makes a visit.
     Visit {
-        /// Never given twice.
+        /// A number that is used only once.
         visit: i64,
-        /// Who is there.
+        /// A person who arrived and has not left.
         person: i64,
     },
 }
 
-/// Transactions that follow from a seed, each of one operation or more.
+/// Transactions from a seed, each with one operation or more.
 #[derive(Debug, Clone)]
 pub struct History {
     chance: Chance,
@@ -57,7 +57,7 @@ impl History {
         (0..=self.chance.below(8)).map(|_| self.next_operation()).collect()
     }
 
-    /// What the tables hold after so many transactions of a seed.
+    /// The content of the tables after this many transactions of a seed.
     pub fn model_after(seed: u64, n_transactions: u64) -> Model {
         let mut history = Self::new(seed);
         for _ in 0..n_transactions {
@@ -92,7 +92,7 @@ impl History {
     }
 }
 
-/// What the tables hold.
+/// The content of the tables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Model {
     /// The group of each person.
@@ -102,7 +102,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// How many people each group has; groups of none are left out.
+    /// How many people each group has; empty groups are left out.
     pub fn group_sizes(&self) -> BTreeMap<i64, i64> {
         let mut sizes = BTreeMap::new();
         for group in self.people.values() {

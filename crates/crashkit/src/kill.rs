@@ -1,21 +1,21 @@
-//! [`work_until_killed`]: a process that works, says what it finished, and is killed at any moment.
+//! [`work_until_killed`]: a process that works, acknowledges what it finished, and is killed at some moment.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
 const MARK: &str = "finished ";
 
-/// Says, in the process that works, that the work of this number is finished for good.
+/// Called by the process that works: acknowledges that the work of this number is finished for good.
 pub fn acknowledge(number: u64) {
     let mut output = std::io::stdout().lock();
-    // The parent is gone if this fails, and nobody waits for what comes next.
+    // If this fails, the parent is gone, and nobody waits for more.
     if writeln!(output, "{MARK}{number}").and_then(|()| output.flush()).is_err() {
         std::process::exit(1);
     }
 }
 
-/// Starts a process, kills it (`SIGKILL`) some turns of an empty loop after its acknowledgement of `number`, and returns
-/// the last number it acknowledged; `None` if it acknowledged nothing.
+/// Starts a process and kills it (`SIGKILL`) after it has acknowledged `number` and this function has then counted
+/// through `turns` turns of an empty loop. Returns the last acknowledged number; `None` if there is none.
 ///
 /// The process counts up from 0 and must not end by itself.
 pub fn work_until_killed(command: &mut Command, number: u64, turns: u64) -> Option<u64> {
@@ -38,7 +38,8 @@ pub fn work_until_killed(command: &mut Command, number: u64, turns: u64) -> Opti
         std::hint::black_box(turn);
     }
     child.kill().expect("the process does not end by itself");
-    // What it said before it was killed counts, whether or not it was heard by then. A line that breaks off was not said.
+    // Everything that the process acknowledged before it was killed counts, even if it is read only now. A line that
+    // breaks off does not count.
     for line in lines.map_while(Result::ok) {
         last = last.max(acknowledged(&line));
     }
@@ -46,7 +47,7 @@ pub fn work_until_killed(command: &mut Command, number: u64, turns: u64) -> Opti
     last
 }
 
-/// The number in a line. The line may have another beginning: test programs write to the same output.
+/// The number in a line. Other text may come first in the line, because test programs write to the same output.
 fn acknowledged(line: &str) -> Option<u64> {
     line.rsplit_once(MARK)?.1.parse().ok()
 }

@@ -1,7 +1,8 @@
-//! Crashes, for the tests of whatever keeps data in SQLite.
+//! Crashes, for tests of code that keeps data in SQLite.
 //!
-//! - [`Disk`]: a disk in memory that SQLite takes for the real one. Power can be cut at any of its calls; then what was
-//!   not flushed is lost, or survives in part. A [`Recording`] gives every cut of a history that ran once.
+//! - [`Disk`]: a disk in memory that SQLite uses instead of the real one. Power can be cut at any of its calls; then
+//!   changes that were not flushed are lost, or survive in part. A [`Recording`] gives every possible cut of a history
+//!   that ran once.
 //! - [`work_until_killed`]: a process that is killed while it works, and what it acknowledged before.
 //! - [`History`]: random changes of two tables, and the [`Model`] of what they lead to.
 //!

@@ -4,17 +4,17 @@ use std::sync::atomic::AtomicU64;
 
 use rusqlite::ffi;
 
-/// Who locks a file, and how far.
+/// Which connections have locked a file, and how far.
 #[derive(Default)]
 pub(crate) struct FileLocks {
     /// Connections that have the level SHARED or more.
     readers: Vec<u64>,
-    /// The one that has RESERVED or more, and its level.
+    /// The connection that has RESERVED or more, and its level.
     writer: Option<(u64, i32)>,
 }
 
 impl FileLocks {
-    /// Raises the level of a connection; says whether that was possible.
+    /// Raises the level of a connection, and returns whether that was possible.
     pub(crate) fn lock(&mut self, connection: u64, level: i32) -> bool {
         let other_writer = self.writer.filter(|(writer, _)| *writer != connection);
         match level {
@@ -60,14 +60,14 @@ impl FileLocks {
 #[derive(Default)]
 pub(crate) struct SharedMemory {
     pub(crate) regions: Vec<Box<[AtomicU64]>>,
-    /// Who holds each lock: any number of connections, or one for itself.
+    /// The connections that hold each lock: any number if they share it, or one.
     holders: [Vec<u64>; ffi::SQLITE_SHM_NLOCK as usize],
     is_exclusive: [bool; ffi::SQLITE_SHM_NLOCK as usize],
     pub(crate) users: Vec<u64>,
 }
 
 impl SharedMemory {
-    /// Takes or gives back locks from `first` on; says whether that was possible.
+    /// Takes or gives back `n_locks` locks from `first` on, and returns whether that was possible.
     pub(crate) fn lock(&mut self, connection: u64, first: usize, n_locks: usize, flags: i32) -> bool {
         let slots = first..first + n_locks;
         if flags & ffi::SQLITE_SHM_UNLOCK != 0 {

@@ -1,11 +1,11 @@
 //! [`Recording`]: the calls that a disk got, and what a power cut at each of them would have left.
 //!
-//! Whatever a process does after the power is gone leaves no trace on the disk. So to cut the power at every call of a
-//! history, the history has to run once.
+//! After the power is gone, nothing that a process does leaves a trace on the disk. So one run of a history is enough
+//! to cut the power at every one of its calls.
 
 use crate::disk::{Contents, Failed, Fault, Image};
 
-/// What a disk got from the moment it began to record.
+/// The calls that a disk got since it began to record.
 #[derive(Debug, Clone, Default)]
 pub struct Recording {
     pub(crate) start: Image,
@@ -24,15 +24,15 @@ pub(crate) enum Call {
 }
 
 impl Recording {
-    /// The files as a power cut at each call that writes leaves them, in the order of the calls. The first is the first
-    /// call after the recording began.
+    /// The files that a power cut at each writing call leaves, in the order of the calls, starting with the first call
+    /// of the recording.
     pub fn cuts(&self) -> impl Iterator<Item = Image> {
         let mut contents = Contents::of(self.start.clone());
         self.calls.iter().filter_map(move |(name, call)| {
             let mut cut = Contents::of(contents.image().clone());
             cut.fail_at(0, Fault::PowerCut);
             let _ = call.make(name, &mut cut);
-            // What failed when it was recorded fails again.
+            // A call that failed when it was recorded fails again.
             let _ = call.make(name, &mut contents);
             cut.check_power().is_err().then(|| cut.image().clone())
         })
@@ -79,7 +79,7 @@ mod tests {
     fn a_recording_tells_what_a_power_cut_at_each_call_leaves() {
         let recording = Recording { start: Image::default(), calls: calls() };
         let cuts: Vec<Image> = recording.cuts().collect();
-        assert_eq!(cuts.len(), 7, "the second removal finds nothing");
+        assert_eq!(cuts.len(), 7, "the second removal fails, so it is no writing call");
         for (at, recorded) in cuts.iter().enumerate() {
             let mut contents = Contents::default();
             contents.fail_at(at as u64, Fault::PowerCut);

@@ -1,7 +1,7 @@
-//! The disks as SQLite sees them: a VFS that is the default of the process once the first disk is mounted.
+//! The disks as SQLite sees them: a VFS that becomes the default of the process when the first disk is mounted.
 //!
-//! Files in folders without a disk, and files without a name (SQLite's temporary ones), are refused: a test that mounts a
-//! disk shows so that nothing is written elsewhere.
+//! Files in folders without a disk, and files without a name (SQLite's temporary ones), are refused. So a test that
+//! mounts a disk also shows that nothing is written elsewhere.
 
 #![allow(unsafe_code, reason = "a VFS is a table of C functions")]
 
@@ -21,7 +21,7 @@ use crate::locks::FileLocks;
 static DISKS: Mutex<BTreeMap<PathBuf, Weak<Mutex<Contents>>>> = Mutex::new(BTreeMap::new());
 static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
 
-/// Has SQLite find the files of a folder on a disk.
+/// Makes SQLite look for the files of a folder on a disk.
 pub(crate) fn mount(folder: PathBuf, contents: Weak<Mutex<Contents>>) {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(register);
@@ -53,7 +53,7 @@ fn register() {
     }
 }
 
-/// What SQLite calls `sqlite3_file`, and ours after it.
+/// An `sqlite3_file` of SQLite, followed by our own handle.
 #[repr(C)]
 struct OpenFile {
     base: ffi::sqlite3_file,
@@ -205,7 +205,7 @@ unsafe extern "C" fn read(
     n_bytes: c_int,
     offset: ffi::sqlite3_int64,
 ) -> c_int {
-    // SAFETY: SQLite gives an open file and room for so many bytes.
+    // SAFETY: SQLite gives an open file and room for this many bytes.
     let (handle, target) =
         unsafe { (handle(file), std::slice::from_raw_parts_mut(target.cast::<u8>(), n_bytes as usize)) };
     let outcome = handle.disk.lock().read(&handle.name, offset as usize, target);
@@ -224,7 +224,7 @@ unsafe extern "C" fn write(
     n_bytes: c_int,
     offset: ffi::sqlite3_int64,
 ) -> c_int {
-    // SAFETY: SQLite gives an open file and so many bytes.
+    // SAFETY: SQLite gives an open file and this many bytes.
     let (handle, source) = unsafe { (handle(file), std::slice::from_raw_parts(source.cast::<u8>(), n_bytes as usize)) };
     code(handle.disk.lock().write(&handle.name, offset as usize, source))
 }

@@ -1,9 +1,9 @@
 //! Arrow values as texts, and back, bit by bit.
 //!
-//! Numbers, dates, times and booleans get the text a person would write, so that they can be typed, ordered and put
-//! into a CSV file. No two values of one type share a text: `-0`, NaNs of any payload and dates of any year keep their
-//! own. Values of all other types (binary, nested, intervals, ...) become the digits of their row encoding, which
-//! mean something only on the way back.
+//! Numbers, dates, times and booleans get the text that a person would write, so that they can be typed, ordered and put
+//! into a CSV file. No two values of one type share a text: `-0`, NaNs of any payload and dates of any year have texts of
+//! their own. Values of all other types (binary, nested, intervals, ...) become the digits of their row encoding, which only
+//! this module can turn back into values.
 
 mod calendar;
 
@@ -23,7 +23,7 @@ pub(crate) enum TextForm {
     Boolean,
     /// Values of fixed width, by their bits.
     Fixed(Fixed),
-    /// The form of the values a dictionary numbers.
+    /// A dictionary, whose values have this form.
     Dictionary(Box<TextForm>),
     /// Hexadecimal digits of the row encoding.
     RowEncoding,
@@ -32,13 +32,13 @@ pub(crate) enum TextForm {
 /// A type whose values are a few bytes each and have a text of their own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Fixed {
-    /// Integers of so many bits.
+    /// Integers of this many bits.
     Signed(u32),
-    /// Integers from 0 of so many bits.
+    /// Integers from 0 of this many bits.
     Unsigned(u32),
     Float32,
     Float64,
-    /// Decimals of so many bits.
+    /// Decimals of this many bits.
     Decimal {
         bits: u32,
         scale: i8,
@@ -54,7 +54,7 @@ pub(crate) enum Fixed {
 /// Whether a timestamp is an instant or what a clock on the wall shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Zone {
-    /// Written with `Z`, whatever zone the type names: the value counts from 1970 in UTC.
+    /// An instant. Its text ends in `Z` whatever zone the type names, because the value counts from 1970 in UTC.
     Instant,
     Wall,
 }
@@ -62,11 +62,11 @@ pub(crate) enum Zone {
 /// How the values of an Arrow type are ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ArrowOrder {
-    /// As values of this type.
+    /// By their order as values of this type.
     Typed(ValueType),
-    /// As the texts suggest.
+    /// By the order of the type that the texts suggest.
     ByText,
-    /// Not at all.
+    /// The type has no order.
     Unordered,
 }
 
@@ -108,7 +108,7 @@ impl TextForm {
             TextForm::Dictionary(values) => values.order(),
             TextForm::RowEncoding => ArrowOrder::Unordered,
             TextForm::Fixed(fixed) => match fixed {
-                // Integers of 64 bits from 0 may not fit a signed one; their texts tell.
+                // An unsigned integer of 64 bits may not fit a signed one, so the texts decide.
                 Fixed::Signed(_) | Fixed::Unsigned(_) => ArrowOrder::ByText,
                 Fixed::Float32 | Fixed::Float64 => ArrowOrder::Typed(ValueType::Float),
                 Fixed::Decimal { .. } => ArrowOrder::Typed(ValueType::Decimal),
@@ -129,7 +129,7 @@ impl TextForm {
 }
 
 impl Fixed {
-    /// Bytes of a value.
+    /// The number of bytes of a value.
     pub(crate) fn width(self) -> usize {
         let bits = match self {
             Fixed::Signed(bits) | Fixed::Unsigned(bits) | Fixed::Decimal { bits, .. } => bits,
@@ -200,7 +200,7 @@ fn signed(bits: i128, width: u32) -> i128 {
     bits << (128 - width) >> (128 - width)
 }
 
-/// The shortest digits that mean this number, with an exponent where they would be many.
+/// The shortest digits that mean this number, with an exponent if there would be many digits.
 fn shortest(number: &impl std::fmt::Debug) -> String {
     let text = format!("{number:?}");
     match text.strip_suffix(".0") {

@@ -1,11 +1,12 @@
 //! Bounds: quasi cells as two columns of their own type, `age_lo` and `age_hi`, instead of labels such as `[20,29]`.
 //!
-//! Which columns have bounds follows from the private table alone: quasi columns of numbers and times without a
-//! hierarchy and without nulls. A null among the bounds would have to mean both a null and anything at all; so it means
-//! anything, `*`, and columns that hold nulls keep their labels.
+//! The private table alone decides which columns have bounds: quasi columns of numbers and times without a hierarchy and
+//! without nulls. A null bound stands for anything at all, `*`. In a column with nulls it could also stand for a null, so
+//! such columns keep their labels.
 //!
 //! # Guarantee
-//! Labels become bounds and are composed again without loss: no two labels share a pair of bounds, no two pairs a label.
+//! Labels become bounds and bounds become the same labels again: no two labels share a pair of bounds, and no two pairs
+//! share a label.
 
 use std::collections::BTreeSet;
 
@@ -15,20 +16,20 @@ use kohort_model::{Cells, Column, NULL, Notation, ReleasedColumn, Role, Table, V
 use crate::read::{Original, TextDictionary, ValueDictionary};
 use crate::{LoadedTable, LoadedTables, WriteError};
 
-/// What quasi cells look like in a released file.
+/// The form of quasi cells in a released file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellForm {
     /// A value, a range such as `[20,29]`, a hierarchy's label or `*`.
     Labels,
-    /// A lowest and a highest value in two columns, where a column has them; labels in all others.
+    /// The lowest and the highest value in two columns, if a column can have bounds. Other columns have labels.
     Bounds,
 }
 
 impl LoadedTable {
-    /// The same table, whose releases show quasi cells like this.
+    /// The same table, with quasi cells released in this form.
     ///
     /// # Errors
-    /// Where a column of bounds would have the name of another released column.
+    /// If a column of bounds would have the name of another released column.
     pub fn released_as(mut self, cells: CellForm) -> Result<Self, WriteError> {
         self.origin.cells = cells;
         self.original().check_bound_names(|_| false)?;
@@ -37,10 +38,10 @@ impl LoadedTable {
 }
 
 impl LoadedTables {
-    /// The same tables, whose releases show quasi cells like this.
+    /// The same tables, with quasi cells released in this form.
     ///
     /// # Errors
-    /// Where a column of bounds would have the name of another released column of its table.
+    /// If a column of bounds would have the name of another released column of its table.
     pub fn released_as(mut self, cells: CellForm) -> Result<Self, WriteError> {
         self.origins.iter_mut().for_each(|origin| origin.cells = cells);
         for (position, original) in self.originals().enumerate() {
@@ -51,7 +52,8 @@ impl LoadedTables {
 }
 
 impl Original<'_> {
-    /// Whether bounds have names of their own; `is_key_released` tells it of a key by its position.
+    /// Checks that no column of bounds would have the name of another column. `is_key_released` tells whether the key column
+    /// at a position is released.
     fn check_bound_names(&self, is_key_released: impl Fn(usize) -> bool) -> Result<(), WriteError> {
         let is_released = |position: &usize| match self.table.columns[*position].role {
             Role::Quasi | Role::Sensitive | Role::Plain => true,
@@ -89,8 +91,8 @@ pub(crate) fn bound_names(column: &str) -> [String; 2] {
     [format!("{column}_lo"), format!("{column}_hi")]
 }
 
-/// The Arrow type of a column's bounds: the one it was read with, else its values', or text where that would spell
-/// them anew.
+/// The Arrow type of the bounds of a column: the type that the column was read with. A column from CSV gets the type of its
+/// values, or text if the Arrow type would spell values in another way.
 pub(crate) fn bound_type(column: &Column, field: Option<&Field>) -> DataType {
     match (field, column.value_type) {
         (Some(field), _) => field.data_type().clone(),
@@ -101,7 +103,8 @@ pub(crate) fn bound_type(column: &Column, field: Option<&Field>) -> DataType {
     }
 }
 
-/// The bounds a label names, `None` inside for `*`; `None` at all where it is no label of a column with bounds.
+/// The bounds that a label names. The inner `None` stands for `*`, the outer one for a text that is no label of a column
+/// with bounds.
 pub(crate) fn split<'a>(label: &'a str, column: &Column) -> Option<Option<(&'a str, &'a str)>> {
     let is_value = |text: &str| Value::parse(text, column.value_type, &column.notation).is_some();
     if label == "*" {
@@ -120,12 +123,13 @@ pub(crate) fn split<'a>(label: &'a str, column: &Column) -> Option<Option<(&'a s
     readings.next().is_none().then_some(Some(bounds))
 }
 
-/// The label of two bounds.
+/// The label of the range between two bounds.
 pub(crate) fn label(low: &str, high: &str, separator: char) -> String {
     if low == high { low.to_owned() } else { format!("[{low}{separator}{high}]") }
 }
 
-/// What separates two bounds so that each is still seen: the notation's separator where the private column is known.
+/// The character between two bounds. It is the separator of the private column's notation or, if that is not known, one that
+/// occurs in no bound.
 pub(crate) fn separator(low: &Column, high: &Column, notation: Option<&Notation>) -> char {
     match notation {
         Some(notation) => notation.range_separator(low.value_type),
@@ -134,7 +138,7 @@ pub(crate) fn separator(low: &Column, high: &Column, notation: Option<&Notation>
     }
 }
 
-/// Replaces the columns at `low` and behind it by one of this name that holds their labels.
+/// Replaces the column at `low` and the one after it by a single column of this name that holds their labels.
 ///
 /// # Errors
 /// The first row, counted from 1, that has only one bound, or whose label could be taken for another row's.

@@ -1,8 +1,8 @@
-//! What a manifest says of the columns of a released table: how their cells are read.
+//! How a manifest describes the columns of a released table: how their cells are read.
 //!
 //! # Guarantee
-//! Of a column whose cells are copied, the type is found in the released cells alone, so rows that were left out don't
-//! show in it. Of a generalized column it is the type that its labels were made with.
+//! The type of a copied column is found in the released cells alone, so rows that were left out don't influence it. The type
+//! of a generalized column is the one that its labels were made with.
 
 use std::collections::BTreeMap;
 
@@ -17,16 +17,16 @@ use crate::read::{Original, infer};
 use crate::write::FileForms;
 use crate::{LoadedTable, LoadedTables};
 
-/// What a manifest says of each column of a released file, by name.
+/// The entries of a manifest for the columns of a released file, by name.
 pub type ColumnManifests = BTreeMap<String, ColumnManifest>;
 
 impl LoadedTable {
-    /// What a manifest should say of the columns of a table that was read from a release.
+    /// The entries that a manifest should have for the columns of a table that was read from a release.
     pub fn columns_of_read(&self, read: &Table) -> ColumnManifests {
         self.original().columns_of_read(read)
     }
 
-    /// The same for tables that were read from a release beside a register.
+    /// The same entries for the tables of a release that was made with a register.
     pub fn joined_columns_of_read(&self, joined: &JoinedRegister, read: &[Table]) -> Vec<ColumnManifests> {
         let forms = FileForms::new(self, joined);
         forms.originals().iter().zip(read).map(|(original, table)| original.columns_of_read(table)).collect()
@@ -34,20 +34,20 @@ impl LoadedTable {
 }
 
 impl LoadedTables {
-    /// What a manifest should say of the columns of tables that were read from a release.
+    /// The entries that a manifest should have for the columns of tables that were read from a release.
     pub fn columns_of_read(&self, read: &[Table]) -> Vec<ColumnManifests> {
         self.originals().zip(read).map(|(original, read)| original.columns_of_read(read)).collect()
     }
 }
 
-/// What the cells of a released column are.
+/// The cells of a released column.
 #[derive(Clone, Copy)]
 enum Shown<'a> {
-    /// Labels, each once.
+    /// The distinct labels.
     Labels(&'a Texts),
-    /// Private cells as they are, each text once.
+    /// The distinct texts of private cells, which are released unchanged.
     Copied(&'a Texts),
-    /// New numbers of keys.
+    /// Keys that were renumbered.
     Numbers,
 }
 
@@ -90,7 +90,7 @@ impl Original<'_> {
             let Some(source) = self.table.position(&column.name) else { continue };
             let shown = match self.table.columns[source].role {
                 Role::Quasi => Shown::Labels(&column.texts),
-                // Whether keys are kept or renumbered is not for this to judge.
+                // This function can't know whether the keys were kept or renumbered.
                 Role::Key => continue,
                 Role::Sensitive | Role::Plain | Role::Identifier | Role::PersonK | Role::Drop => {
                     Shown::Copied(&column.texts)
@@ -113,7 +113,7 @@ impl Original<'_> {
             }
             Shown::Copied(_) if self.origin.readings[source].is_typed => {
                 let mut known = typed(role, column.value_type, &column.notation);
-                // A hierarchy gives each text a place of its own.
+                // With a hierarchy cells are compared as texts, because each text has its own place in the tree.
                 let by_text = column.hierarchy.is_some() && column.value_type != ValueType::Text;
                 known.compared_as = by_text.then(|| ColumnManifest::AS_TEXT.to_owned());
                 known
@@ -143,7 +143,7 @@ impl Original<'_> {
         }
     }
 
-    /// What texts are, by themselves; text where nothing fits all of them.
+    /// The type that texts have by themselves; text if no other type fits all of them.
     fn inferred(&self, role: &str, texts: &Texts) -> ColumnManifest {
         let found = infer(texts, &self.origin.notation);
         let (value_type, notation) = found.unwrap_or((ValueType::Text, Notation::default()));
@@ -155,14 +155,14 @@ fn typed(role: &str, value_type: ValueType, notation: &Notation) -> ColumnManife
     ColumnManifest::new(role, value_type.word()).spelled(value_type, notation)
 }
 
-/// The texts that some id names, in the order in which they are met.
+/// The texts that occur among the ids, in the order in which they are met.
 fn used(texts: &Texts, ids: impl Iterator<Item = u32>) -> Texts {
     let mut is_met = vec![false; texts.len()];
     let first = |id: &u32| *id != NULL && !std::mem::replace(&mut is_met[*id as usize], true);
     ids.filter(first).map(|id| texts.get(id)).collect()
 }
 
-/// A rule, and what readers need beside it of the labels that are shown.
+/// A rule, completed by the parts of it that readers can see in the shown labels anyway.
 fn with_shown(labels: &LabelsManifest, column: &Column, shown: &Texts) -> LabelsManifest {
     let Some(hierarchy) = column.hierarchy.as_deref() else { return labels.clone() };
     let root = hierarchy.label(hierarchy.root());

@@ -21,11 +21,11 @@ pub(crate) fn sha256_of_file(path: &Path) -> io::Result<String> {
     Ok(hexadecimal(&hasher.finalize()))
 }
 
-/// Bytes as two digits each.
+/// Two hexadecimal digits for each byte.
 pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     let mut digits = String::with_capacity(2 * bytes.len());
     for byte in bytes {
-        write!(digits, "{byte:02x}").expect("a string takes all");
+        write!(digits, "{byte:02x}").expect("writing to a string can't fail");
     }
     digits
 }

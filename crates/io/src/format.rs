@@ -1,8 +1,8 @@
-//! [`InputFormat`] and [`Format`]: what kinds of files tables are read from, and written to.
+//! [`InputFormat`] and [`Format`]: the kinds of files that tables are read from and written to.
 
 use std::path::Path;
 
-/// What kind of file a released table is.
+/// The kind of file that a released table is written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Separated text.
@@ -18,11 +18,11 @@ pub enum Format {
 /// How a CSV file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// Not compressed.
     None,
-    /// gzip.
+    /// By gzip.
     Gzip,
-    /// Zstandard.
+    /// By Zstandard.
     Zstd,
 }
 
@@ -37,7 +37,7 @@ impl Format {
         Format::ArrowStream,
     ];
 
-    /// How a file of this format ends, and the word `--format` takes.
+    /// The ending of file names of this format, which is also the word for the format in commands.
     pub fn extension(self) -> &'static str {
         match self {
             Format::Csv(Compression::None) => "csv",
@@ -49,14 +49,14 @@ impl Format {
         }
     }
 
-    /// The format with this word.
+    /// The format that commands call by this word.
     pub fn from_word(word: &str) -> Option<Self> {
         Format::ALL.into_iter().find(|format| format.extension() == word)
     }
 }
 
-/// What kind of file a table is read from. Whatever is written can be read. A format that can only be read has a variant here
-/// and none in [`Format`].
+/// The kind of file that a table is read from. Every format that is written can also be read. A format that can only be read
+/// has a variant here and none in [`Format`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputFormat {
     /// Separated text.
@@ -70,7 +70,7 @@ pub enum InputFormat {
 }
 
 impl InputFormat {
-    /// The format a file of this name has.
+    /// The format that the ending of a file name tells.
     pub fn of_path(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
         let (stem, compression) = match (name.strip_suffix(".gz"), name.strip_suffix(".zst")) {

@@ -1,7 +1,7 @@
 //! Properties of the readers of this crate, for arbitrary bytes. The targets in `fuzz/` call these functions with bytes
 //! that a fuzzer makes up, and the tests call them with the files in `fuzz/corpus`.
 //!
-//! Every function panics where a property does not hold.
+//! Every function panics if a property does not hold.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -18,10 +18,10 @@ use crate::read::{CsvBatches, CsvFile, OpenTable, RawColumn, ReadError};
 use crate::read_release;
 use crate::write::write_texts;
 
-/// Cells hold this text in the place of `~`, and no problem may show it.
+/// A `~` in the input becomes this text, which no problem may show.
 const CANARY: &str = "Canary7c1";
 
-/// Bytes that are read at once where blocks are of the usual size.
+/// The usual size of blocks.
 const WHOLE: usize = 1 << 20;
 
 /// A table as read: the names of its columns, and rows of cells, `None` for null.
@@ -31,7 +31,7 @@ struct Cells {
     rows: Vec<Vec<Option<String>>>,
 }
 
-/// Reads a CSV file. The first byte says how it is read and the second in blocks of which size; the file follows.
+/// Reads a CSV file. The first byte chooses a spec, the second the size of blocks, and the rest is the file.
 ///
 /// Blocks of any size must give the same cells, as must the reader of batches. Cells that are written must be read as
 /// the same cells. No problem may show a cell.
@@ -118,7 +118,8 @@ fn read_batches(file: &[u8], spec: &CsvSpec) -> Result<Cells, ReadError> {
     Ok(cells)
 }
 
-/// Tables that releases of the corpus consist of: labels, bounds in two columns, and what hangs off them.
+/// Tables of the releases in the corpus: one with labels, one with bounds in two columns, and one that refers to
+/// another table.
 const RELEASED: [(&str, &str); 3] = [
     ("patient.csv", "age,zip,disease\n\"[20,29]\",88***,flu\n\"[20,29]\",88***,cold\n*,89***,flu\n"),
     ("bounds.csv", "age_lo,age_hi,disease\n20,29,flu\n20,29,cold\n,,flu\n"),
@@ -130,7 +131,7 @@ struct Folder {
     digests: Vec<String>,
 }
 
-/// Where manifests are put beside the tables.
+/// The folder with the tables, into which manifests are written.
 static FOLDER: LazyLock<Folder> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("there is a folder for temporary files");
     let digest = |(name, text): &(&str, &str)| {
@@ -142,7 +143,7 @@ static FOLDER: LazyLock<Folder> = LazyLock::new(|| {
     Folder { folder, digests }
 });
 
-/// Reads a manifest. One that can be read must say the same once it is written again. Whatever it says of three small
+/// Reads a manifest. If it can be read, it must say the same after it is written again. Whatever it says about three small
 /// tables, reading the release and counting k in it ends, with tables or with a problem.
 pub fn manifest(data: &[u8]) {
     let Ok(mut manifest) = serde_json::from_slice::<Manifest>(data) else { return };

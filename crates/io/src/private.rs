@@ -1,7 +1,8 @@
-//! [`Private`]: the private tables that a release is made from, and what the spec asks of them.
+//! [`Private`]: the private tables that a release is made from, and the spec that says what is asked of them.
 //!
-//! Every kind of release (of one table, of several, beside registers) is written, printed and handed out as batches by the
-//! same code; the kinds differ only here, in which private tables there are and how the verifier counts what was written.
+//! All kinds of releases (of one table, of several, with registers) are written, printed and handed out as batches by the
+//! same code. The kinds differ only here: in which private tables there are, and in how the verifier counts the written
+//! rows.
 
 use kohort_model::{Audiences, JoinedRegister, PreviousRelease, Release, ReleasedTable, Requirement, Spec, Table};
 use kohort_verify::{
@@ -16,7 +17,7 @@ use crate::{ColumnManifests, LoadedTable, LoadedTables};
 /// The private tables of a spec.
 #[derive(Debug)]
 pub struct Private {
-    /// What is asked of them.
+    /// The spec.
     pub spec: Spec,
     /// The tables.
     pub tables: PrivateTables,
@@ -25,17 +26,17 @@ pub struct Private {
 /// Private tables, by the kind of release that is made from them.
 #[derive(Debug)]
 pub enum PrivateTables {
-    /// One that stands alone.
+    /// One table that refers to no other.
     One(Box<LoadedTable>),
-    /// Several that hang together.
+    /// Several tables that refer to each other.
     Many(LoadedTables),
-    /// One beside registers.
+    /// One table, released with registers.
     Joined {
         /// The table.
         table: Box<LoadedTable>,
-        /// Its rows and those of the registers.
+        /// The rows of the table and of the registers.
         register: JoinedRegister,
-        /// Earlier releases that the new one may be read beside.
+        /// Earlier releases that readers of the new one may have.
         previous: Vec<PreviousRelease>,
     },
 }
@@ -43,9 +44,9 @@ pub enum PrivateTables {
 /// What a spec asks of one table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AskedOfOne {
-    /// For everybody alike.
+    /// The same requirements for all readers.
     OfAll(Vec<Requirement>),
-    /// Audience by audience.
+    /// Requirements of its own for each audience.
     OfAudiences(Audiences),
 }
 
@@ -59,7 +60,7 @@ impl AskedOfOne {
         }
     }
 
-    /// All that is asked, by whomever.
+    /// All requirements, of all audiences.
     pub fn requirements(&self) -> Vec<Requirement> {
         match self {
             AskedOfOne::OfAll(requirements) => requirements.clone(),
@@ -79,7 +80,7 @@ impl<'a> From<&'a AskedOfOne> for Asked<'a> {
     }
 }
 
-/// What a spec asks of a release beside registers.
+/// What a spec asks of a release with registers.
 pub fn asked_of_join<'a>(
     spec: &Spec,
     requirements: &'a [Requirement],
@@ -97,12 +98,12 @@ pub fn asked_of_join<'a>(
 }
 
 impl Private {
-    /// One table that stands alone.
+    /// One table that refers to no other.
     pub fn one(spec: Spec, table: LoadedTable) -> Self {
         Private { spec, tables: PrivateTables::One(Box::new(table)) }
     }
 
-    /// What is asked, table by table.
+    /// The requirements of each table.
     pub fn requirements(&self) -> Vec<Vec<Requirement>> {
         self.spec.tables.iter().map(|table| self.spec.requirements(table)).collect()
     }
@@ -115,14 +116,14 @@ impl Private {
         }
     }
 
-    /// What a manifest says of the columns of each released file, before hierarchies are written.
+    /// The entries of the manifest for the columns of each released file. The files of hierarchies are not known yet.
     pub fn column_manifests(&self, released: &[ReleasedTable]) -> Vec<ColumnManifests> {
         self.with_originals(|originals| {
             originals.iter().zip(released).map(|(original, table)| original.column_manifests(table)).collect()
         })
     }
 
-    /// Calls back with the private table that each released table is written like.
+    /// Calls `use_them` with one private table for each released table: the one whose columns and types the file follows.
     pub(crate) fn with_originals<T>(&self, use_them: impl FnOnce(&[Original<'_>]) -> T) -> T {
         match &self.tables {
             PrivateTables::One(table) => use_them(&[table.original()]),
@@ -131,7 +132,7 @@ impl Private {
         }
     }
 
-    /// Per released table the one that has all values its labels stand for.
+    /// For each released table, the private table with all values that its labels stand for.
     pub(crate) fn valued(&self) -> Vec<&Table> {
         match &self.tables {
             PrivateTables::Joined { table, register, .. } => vec![&register.rows, &table.table],

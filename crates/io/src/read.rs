@@ -1,4 +1,4 @@
-//! Reading: from a file and a spec to a [`LoadedTable`], or all reasons why not.
+//! Reading: turns a file and a spec into a [`LoadedTable`], or reports everything that is wrong.
 
 mod arrow;
 mod audit;
@@ -8,6 +8,7 @@ mod csv;
 mod dictionary;
 mod error;
 mod hierarchies;
+mod lazy;
 mod listing;
 mod load;
 mod manifest;
@@ -19,6 +20,7 @@ mod release;
 mod roles;
 mod rows;
 mod sources;
+mod streamed;
 mod tables;
 mod typing;
 
@@ -27,23 +29,24 @@ pub use batches::TableBatches;
 pub use columns::FileColumns;
 pub use error::{MissingValue, ReadError, ReadErrors, RowNumber, RowNumbers};
 pub use hierarchies::texts_by_value;
+pub use lazy::{LazyColumns, NotHandedOver};
 pub use load::{LoadedTable, Origin, check_labels, load};
 pub use open::{CheckOptions, read_batches_for_check, read_for_check};
 pub use register::{EarlierRegister, JoinedBy, LoadedRegister, LoadedRegisters, load_registers};
 pub use release::{ReleaseError, manifest_digest, read_listing, read_release, read_release_of, read_release_with};
 pub use rows::{PlainCells, PrivateRows, read_rows};
 pub use sources::{Batches, InMemory, Sources};
+pub use streamed::{NumberedRows, StreamedTable};
 pub use tables::{LoadError, LoadedTables, load_tables};
 pub use typing::infer_type;
 
-#[cfg(any(fuzzing, test))]
-pub(crate) use csv::CsvBatches;
-pub(crate) use csv::CsvFile;
+pub(crate) use csv::{CsvBatches, CsvFile};
 pub(crate) use dictionary::{TextDictionary, ValueDictionary};
 pub(crate) use listing::{ListingError, read_listing_file};
 pub(crate) use load::{ColumnReading, Original};
 pub(crate) use open::{OpenTable, read_released, released_in};
 pub(crate) use rows::columns_together;
+pub(crate) use streamed::{NumberedColumns, Pieces};
 pub(crate) use typing::infer;
 
 use arrow_schema::Field;
@@ -51,25 +54,26 @@ use kohort_model::Texts;
 
 use persons::{KnownPersons, NamedPerson};
 
-/// A column as read: its distinct texts, per row the id of one or `NULL`, and its Arrow field, if it has one.
+/// A column as it was read: its distinct texts, for each row the id of its text or `NULL`, and the Arrow field, if the file
+/// has one.
 pub(crate) struct RawColumn {
     pub(crate) texts: Texts,
     pub(crate) ids: Vec<u32>,
     pub(crate) field: Option<Field>,
 }
 
-/// What is to be kept of a column.
+/// What a reader keeps of a column.
 #[derive(Clone, Copy)]
 pub(crate) enum Keep<'p> {
-    /// Its cells.
+    /// The texts of the column's cells.
     Texts,
-    /// Who they name.
+    /// The persons that the column's cells name, without the texts.
     Persons(&'p KnownPersons<'p>),
 }
 
-/// What was kept of a column.
+/// What a reader has kept of a column.
 pub(crate) enum Kept {
     Texts(RawColumn),
-    /// Per row who [`KnownPersons`] says it is of.
+    /// For each row, the person that [`KnownPersons`] finds for the row's key.
     Persons(Vec<NamedPerson>),
 }

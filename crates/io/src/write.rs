@@ -1,4 +1,4 @@
-//! Writing: from a `Verified<Release>` to files that were verified once more.
+//! Writing: from a `Verified<Release>` to files that are verified once more.
 
 mod arrow;
 mod batches;
@@ -10,6 +10,7 @@ mod joined;
 mod listing;
 mod rows;
 mod stdout;
+mod stream;
 mod table;
 
 pub use batches::{ReleasedBatches, release_batches};
@@ -18,7 +19,10 @@ pub use folder::{Existing, Staged, WriteOptions, WrittenFile, check_target, stag
 pub use rows::{VerifiedRows, write_rows};
 pub use stdout::write_csv_to;
 
+pub(crate) use cells::{CellIds, CellsOf, FileColumn, Kind};
 #[cfg(any(fuzzing, test))]
 pub(crate) use csv::write_texts;
+pub(crate) use folder::{Partial, check_reading, described, file_name_of, sync, write_listings};
 pub(crate) use joined::FileForms;
 pub(crate) use listing::COLUMNS as LISTING_COLUMNS;
+pub(crate) use stream::RowWriter;

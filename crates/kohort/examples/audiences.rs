@@ -1,4 +1,4 @@
-//! One release for two recipients who know different columns, safe also if they put together what they know.
+//! One release for two recipients who know different columns. It is also safe if they put together what they know.
 //!
 //!     cargo run --package kohort --example audiences
 

@@ -1,4 +1,5 @@
-//! A public register enlarges the crowd: people of the private table hide among those of the register, so less is lost.
+//! A public register makes the crowd larger: the people of the private table hide among those of the register, so less is
+//! lost.
 //!
 //!     cargo run --package kohort --example register
 

@@ -1,4 +1,5 @@
-//! A spec file, with progress: release, count the release again as its readers can, and against the private table.
+//! Makes a release from a spec file and shows progress; then counts the release again, as its readers can, and against the
+//! private table.
 //!
 //!     cargo run --package kohort --example spec_file -- examples/clinic/release.toml
 
@@ -7,7 +8,7 @@ use std::path::PathBuf;
 
 use kohort::{Job, Progress, WriteOptions};
 
-/// Says which stage has begun. A program with a user interface would also answer `is_cancelled`.
+/// Prints the name of each stage when it begins. A program with a user interface would also answer `is_cancelled`.
 struct Stages;
 
 impl Progress for Stages {

@@ -1,4 +1,4 @@
-//! [`Audit`]: how alone people are to somebody who reads several releases of them together.
+//! [`Audit`]: measures how well several releases hide people if they are read together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use kohort_verify::{AuditFindings, Knows};
 
 use crate::error::{Error, Report, violation_reports};
 
-/// Releases of the same persons, and who may know which columns of them.
+/// Releases of the same persons, and the columns that each audience may know.
 ///
 /// ```no_run
 /// use kohort::{Audit, Knows, Silent};
@@ -33,23 +33,24 @@ use crate::error::{Error, Report, violation_reports};
 pub struct Audit {
     /// Folders that kohort wrote, or files.
     pub releases: Vec<PathBuf>,
-    /// Who may know which columns.
+    /// The audiences, and the columns that each may know.
     pub audiences: Vec<Knows>,
-    /// The column that names the person in every release. Without it rows are matched by their order, which is refused
-    /// where a manifest says that they are sorted.
+    /// The column that names the person in every release. Without it rows are matched by their order, which is refused if a
+    /// manifest says that rows are sorted.
     pub person: Option<String>,
-    /// Hierarchies by column: which values a label stands for. Without one two different labels are two facts.
+    /// Hierarchies by column. They tell which values a label stands for. Without one, two different labels are taken for two
+    /// different facts.
     pub hierarchies: BTreeMap<String, HierarchySource>,
-    /// The smallest number of persons that is good enough.
+    /// The number of persons among whom everybody must hide.
     pub k: Option<u64>,
 }
 
-/// What was counted.
+/// What an audit counted.
 #[derive(Clone, Debug)]
 pub struct Audited {
     /// The counts.
     pub findings: AuditFindings,
-    /// Audiences from whom somebody does not hide among `k`.
+    /// One report for each audience that finds somebody among fewer than `k` persons.
     pub unmet: Vec<Report>,
 }
 
@@ -57,7 +58,7 @@ impl Audit {
     /// Reads the releases and counts.
     ///
     /// # Errors
-    /// [`Error::Input`] where a release can't be read, or rows can't be matched.
+    /// [`Error::Input`] if a release can't be read, or rows can't be matched.
     pub fn run(&self, progress: &dyn Progress) -> Result<Audited, Error> {
         if self.releases.is_empty() {
             return Err(Error::input("there is no release to audit", "name at least one"));
@@ -74,7 +75,7 @@ impl Audit {
 
     fn unmet(&self, found: &AuditFindings) -> Vec<Report> {
         let Some(k) = self.k else { return Vec::new() };
-        let hint = "release one table for all of them: see [audiences] in a spec, and `kohort explain audience`";
+        let hint = "release one table for all audiences: see [audiences] in a spec, and `kohort explain audience`";
         let mut reports = Vec::new();
         for (audience, counted) in self.audiences.iter().zip(&found.audiences) {
             let name = &audience.audience;

@@ -1,7 +1,7 @@
-//! [`JobBuilder`]: everything a spec can say, said by a program.
+//! [`JobBuilder`]: everything that a spec file can say, said by a program.
 //!
-//! A builder grows the same document that a spec file holds, and the finished document is read like a file. So builders and
-//! files can't come to mean different things, and every problem is found by the same checks.
+//! A builder makes the same document that a spec file holds, and the finished document is read like a file. So builders and
+//! files can't come to mean different things, and the same checks find every problem.
 
 mod audience;
 mod hierarchy;
@@ -9,7 +9,7 @@ mod register;
 mod requirement;
 mod table;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use kohort_io::InMemory;
 use kohort_model::Spec;
@@ -47,8 +47,27 @@ use crate::{Job, Release};
 pub struct JobBuilder {
     document: toml::Table,
     folder: PathBuf,
-    in_memory: InMemory,
+    beside: Beside,
     accepts_risks: bool,
+}
+
+/// The parts of a builder that have no place in the text of a spec.
+#[derive(Clone, Debug, Default)]
+struct Beside {
+    /// Tables and hierarchies in memory, which replace files.
+    in_memory: InMemory,
+    /// Paths that are not UTF-8, which the text of a spec can't name.
+    not_utf8: Vec<PathBuf>,
+}
+
+impl Beside {
+    /// A path as a spec names it.
+    fn name_path(&mut self, path: &Path) -> Value {
+        if path.to_str().is_none() {
+            self.not_utf8.push(path.to_owned());
+        }
+        path.to_string_lossy().into_owned().into()
+    }
 }
 
 impl JobBuilder {
@@ -62,7 +81,7 @@ impl JobBuilder {
         JobBuilder::empty().set("preset", name)
     }
 
-    /// Begins with what a spec says, as text. Paths in it start from the current folder; see [`JobBuilder::folder`].
+    /// Begins with the text of a spec. Paths in it start from the current folder; see [`JobBuilder::folder`].
     ///
     /// # Errors
     /// [`Error::Input`] with every problem of the spec, each with its line.
@@ -80,12 +99,12 @@ impl JobBuilder {
         JobBuilder {
             document: toml::Table::new(),
             folder: PathBuf::new(),
-            in_memory: InMemory::default(),
+            beside: Beside::default(),
             accepts_risks: false,
         }
     }
 
-    /// Where relative paths start, if not from the current folder.
+    /// Sets the folder from which relative paths start, if it is not the current folder.
     #[must_use]
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = folder.into();
@@ -106,41 +125,40 @@ impl JobBuilder {
         self
     }
 
-    /// Adds a table. The first one that hangs off no other is the table of persons.
+    /// Adds a table. The first table without a parent is the table of persons.
     #[must_use]
     pub fn table(mut self, name: &str, table: Table) -> Self {
-        let (settings, in_memory) = table.named(name);
-        self.in_memory.extend(in_memory);
+        let settings = table.named(name, &mut self.beside);
         self.entry("tables", name, settings.into());
         self
     }
 
-    /// The largest share of persons that may be left out, 0 to 1. Nobody may be without it.
+    /// Sets the largest share of persons that may be left out, 0 to 1. Without it nobody may be left out.
     #[must_use]
     pub fn max_suppressed(self, share: f64) -> Self {
         self.set("max_suppressed", share)
     }
 
-    /// The algorithm, by its name in a spec: `auto`, which is the default, `mondrian`, `miracle`, ...
+    /// Chooses the algorithm by its name in a spec: `auto`, which is the default, `mondrian`, `miracle`, ...
     #[must_use]
     pub fn algorithm(self, name: &str) -> Self {
         self.set("algorithm", name)
     }
 
-    /// For algorithms that use chance. It never appears in the release.
+    /// Sets the seed of algorithms that use chance. It never appears in the release.
     #[must_use]
     pub fn seed(self, seed: u32) -> Self {
         self.set("seed", i64::from(seed))
     }
 
-    /// Adds somebody who gets the release and may know some columns.
+    /// Adds a recipient of the release, who may know some columns.
     #[must_use]
     pub fn audience(mut self, name: &str, audience: Audience) -> Self {
         self.entry("audiences", name, audience.settings.into());
         self
     }
 
-    /// What must hold if all audiences put together what they know.
+    /// Says what must hold if all audiences put together what they know.
     #[must_use]
     pub fn collusion(mut self, asked: Coalition) -> Self {
         for (key, value) in asked.settings {
@@ -149,7 +167,7 @@ impl JobBuilder {
         self
     }
 
-    /// What must hold if some audiences do.
+    /// Says what must hold if these audiences put together what they know.
     #[must_use]
     pub fn coalition<'n>(mut self, name: &str, audiences: impl IntoIterator<Item = &'n str>, asked: Coalition) -> Self {
         let mut settings = asked.settings;
@@ -158,22 +176,21 @@ impl JobBuilder {
         self
     }
 
-    /// Adds a public register, whose people hide those of the private table.
+    /// Adds a public register. The persons of the private table hide among those of the register.
     #[must_use]
     pub fn register(mut self, name: &str, register: Register) -> Self {
-        let (settings, in_memory) = register.named(name);
-        self.in_memory.extend(in_memory);
+        let settings = register.named(name, &mut self.beside);
         self.entry("registers", name, settings.into());
         self
     }
 
-    /// Bounds of how sure a reader may be that a person of the register is in the private table.
+    /// Bounds how sure a reader may be that a person of the register is in the private table.
     #[must_use]
     pub fn delta_presence(self, least: f64, most: f64) -> Self {
         self.set("delta_presence", vec![Value::from(least), Value::from(most)])
     }
 
-    /// Names the folder of an earlier release of the same people, beside which this one may be read.
+    /// Names the folder of an earlier release of the same people, whose readers may also read this one.
     #[must_use]
     pub fn previous(mut self, folder: &str) -> Self {
         let earlier = self.document.entry("previous").or_insert_with(|| Value::Array(Vec::new()));
@@ -183,7 +200,7 @@ impl JobBuilder {
         self
     }
 
-    /// Goes on although a blatant risk is found; the manifest then names it.
+    /// Allows a release although a blatant risk is found. The manifest then names the risk.
     #[must_use]
     pub fn accept_risks(mut self) -> Self {
         self.accepts_risks = true;
@@ -195,20 +212,27 @@ impl JobBuilder {
         self.document.to_string()
     }
 
-    /// The job, once everything is said.
+    /// Checks the document and makes a job of it.
     ///
     /// # Errors
-    /// [`Error::Input`] with everything that is wrong.
+    /// [`Error::Input`] with every problem.
     pub fn build(&self) -> Result<Job, Error> {
+        let not_utf8 = |path: &PathBuf| {
+            Report::new(format!("{}: the path is not UTF-8, so no spec can name it", path.display()))
+                .hint("rename the file or its folder, or give the table in memory")
+        };
+        if !self.beside.not_utf8.is_empty() {
+            return Err(Error::Input(self.beside.not_utf8.iter().map(not_utf8).collect()));
+        }
         let spec = Spec::parse(&self.to_toml()).map_err(|problems| {
             let report = |problem: &SpecError| {
-                // Lines of a text that nobody wrote help nobody.
+                // The caller has not written the text, so its lines would tell nothing.
                 let place = if problem.key.is_empty() { String::new() } else { format!("{}: ", problem.key) };
                 Report { message: format!("{place}{}", problem.fault), hint: problem.hint() }
             };
             Error::Input(problems.0.iter().map(report).collect())
         })?;
-        let job = Job::new(spec, self.folder.clone()).with_memory(self.in_memory.clone());
+        let job = Job::new(spec, self.folder.clone()).with_memory(self.beside.in_memory.clone());
         Ok(if self.accepts_risks { job.accept_risks() } else { job })
     }
 
@@ -237,7 +261,7 @@ fn texts<'t>(texts: impl IntoIterator<Item = &'t str>) -> Value {
 mod tests {
     use super::*;
 
-    /// A spec whose columns are in the order of their names, because that order means nothing.
+    /// The spec with its columns sorted by name, because their order means nothing.
     fn sorted(mut spec: Spec) -> Spec {
         spec.tables.iter_mut().for_each(|table| table.columns.sort_by(|a, b| a.name.cmp(&b.name)));
         spec
@@ -345,6 +369,28 @@ disease = { l = 2 }
                 Coalition::default().k(2).sensitive("disease", [LDiversity::distinct(2)]),
             );
         assert_eq!(sorted(built.build().unwrap().spec), sorted(Spec::parse(text).unwrap()));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn paths_that_are_not_utf_8_are_refused() {
+        use std::ffi::OsStr;
+        use std::os::unix::ffi::OsStrExt;
+        let path = |name: &[u8]| PathBuf::from(OsStr::from_bytes(name));
+        let people = Table::from_file(path(b"people\xff.csv"))
+            .quasi("age", Hierarchy::none())
+            .quasi("job", Hierarchy::file(path(b"job\xff.csv")));
+        let town = Register::from_file(path(b"town\xff.csv")).key("no");
+        let found = problems(&JobBuilder::new(2).table("people", people).register("town", town));
+        let refused = |name: &str| format!("{name}\u{fffd}.csv: the path is not UTF-8, so no spec can name it");
+        assert_eq!(found, ["job", "people", "town"].map(refused));
+        // A valid path may contain the replacement character itself.
+        assert!(
+            JobBuilder::new(2)
+                .table("a", Table::from_file("\u{fffd}.csv").quasi("x", Hierarchy::none()))
+                .build()
+                .is_ok()
+        );
     }
 
     #[test]

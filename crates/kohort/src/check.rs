@@ -1,4 +1,4 @@
-//! [`Check`]: what any table satisfies, whoever made it.
+//! [`Check`]: counts which requirements a table satisfies, whoever made it.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use kohort_verify::{Findings, measure};
 
 use crate::error::{Error, Report, violation_reports};
 
-/// What is to be counted in a table, and what it should satisfy.
+/// The columns of a table to be counted, and the requirements to be checked.
 ///
 /// ```no_run
 /// use kohort::{Check, Requirement, Silent};
@@ -32,7 +32,7 @@ pub struct Check {
     pub quasi: Vec<String>,
     /// Columns that nobody should learn.
     pub sensitive: Vec<String>,
-    /// The column that names the person; without it each row is one.
+    /// The column that names the person; without it each row is a person.
     pub person: Option<String>,
     /// What every class should satisfy.
     pub requirements: Vec<Requirement>,
@@ -51,7 +51,7 @@ impl Check {
     /// Counts a file: CSV (also `.gz`, `.zst`), Parquet or Arrow; `-` is standard input.
     ///
     /// # Errors
-    /// [`Error::Input`] where it can't be read or a column is not there.
+    /// [`Error::Input`] if it can't be read or a column is not there.
     pub fn file(&self, path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Checked, Error> {
         let path = path.as_ref();
         self.count(path, read_for_check(path, &CheckOptions::default(), progress)?)
@@ -60,7 +60,7 @@ impl Check {
     /// Counts rows in memory.
     ///
     /// # Errors
-    /// [`Error::Input`] where a column is not there.
+    /// [`Error::Input`] if a column is not there.
     pub fn batches(&self, batches: &Batches, progress: &dyn Progress) -> Result<Checked, Error> {
         let name = "table";
         self.count(Path::new(name), read_batches_for_check(name, batches, progress)?)
@@ -78,7 +78,7 @@ impl Check {
     }
 }
 
-/// Gives the columns whose order a requirement asks for their type.
+/// Infers the types of columns whose order a requirement uses.
 fn order_values(table: &mut Table, requirements: &[Requirement]) {
     for requirement in requirements {
         if requirement.distance() == Some(Distance::Ordered)
@@ -90,7 +90,7 @@ fn order_values(table: &mut Table, requirements: &[Requirement]) {
     }
 }
 
-/// Positions of the columns with these names, or all that are not there.
+/// The positions of the columns with these names, or an error with all missing names.
 pub(crate) fn positions(file: &Path, table: &Table, names: &[String]) -> Result<Vec<usize>, Error> {
     let columns: Vec<String> = names.iter().filter(|name| table.position(name).is_none()).cloned().collect();
     if !columns.is_empty() {

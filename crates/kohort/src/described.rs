@@ -1,5 +1,5 @@
-//! What a manifest says about cells, compared with the private tables; and what the publisher should know about the parts
-//! of hierarchy files that were released.
+//! Compares what a manifest says about cells with the private tables, and finds released parts of hierarchy files that the
+//! publisher should know about.
 
 use std::path::Path;
 
@@ -14,28 +14,28 @@ use kohort_verify::Reading;
 
 use crate::error::{Error, Report};
 
-/// A release that was read, and what it should say of its cells.
+/// A release that was read, and the description of its cells that its manifest should have.
 pub(crate) struct Described<'a> {
-    /// Its folder.
+    /// The folder of the release.
     pub(crate) folder: &'a Path,
     pub(crate) manifest: &'a Manifest,
-    /// Its tables.
+    /// The tables of the release.
     pub(crate) tables: &'a [Table],
-    /// Per table how the private table says that its cells are read.
+    /// For each table, how its cells should be read according to the private table.
     pub(crate) expected: Vec<ColumnManifests>,
-    /// Per table the one that has all values its labels stand for.
+    /// For each table, the private table with all values that its labels stand for.
     pub(crate) private: Vec<&'a Table>,
     pub(crate) spec: &'a Spec,
 }
 
 impl Described<'_> {
-    /// Whether the manifest says how cells are read. One of an earlier version does not.
+    /// Whether the manifest says how cells are read. Manifests of earlier versions don't.
     fn is_said(&self) -> bool {
         let says_rules = |table: &TableManifest| table.columns.values().any(|column| column.labels.is_some());
         self.manifest.tables.iter().any(says_rules)
     }
 
-    /// Keys of the manifest about how cells are read that [`Described::misdescribed`] does not compare.
+    /// Keys of the manifest that [`Described::misdescribed`] does not compare.
     pub(crate) fn not_compared(&self) -> Vec<String> {
         let tables = &self.manifest.tables;
         if !self.is_said() {
@@ -43,31 +43,30 @@ impl Described<'_> {
             keys.extend(tables.iter().any(is_csv).then(|| "tables.*.csv".to_owned()));
             return keys;
         }
-        // Nothing here tells whether keys are renumbered or as they were.
+        // The spec and the tables don't tell here whether keys were renumbered.
         let is_open = |(name, column): &(&String, &ColumnManifest)| {
             column.role == Role::Key.word() && name.as_str() != SENSITIVE_GROUP
         };
         let columns = tables.iter().flat_map(|table| table.columns.iter().filter(is_open));
         let mut keys: Vec<String> = columns.map(|(name, _)| format!("tables.*.columns.{name}.type")).collect();
-        // A file of several columns can't be read by another separator.
+        // A file of one column can be read with a wrong separator, so its separator is not confirmed.
         let reads_anyhow = |table: &TableManifest| is_csv(table) && table.columns.len() == 1;
         keys.extend(tables.iter().any(reads_anyhow).then(|| "tables.*.csv.separator".to_owned()));
         keys
     }
 
-    /// Tables and columns of which the manifest says something that is not so. A manifest of an earlier version says
-    /// nothing.
+    /// Reports for tables and columns that the manifest describes wrongly. Manifests of earlier versions describe nothing.
     pub(crate) fn misdescribed(&self) -> Result<Vec<Report>, Error> {
         if !self.is_said() {
             return Ok(Vec::new());
         }
-        let hint = "the manifest is not this release's: don't trust it";
+        let hint = "the manifest does not belong to this release: don't trust it";
         let mut wrong = Vec::new();
         for entry in &self.manifest.tables {
             let written = entry.csv.as_ref().map(|csv| CsvManifest::new(csv.separator));
             if entry.csv != written || entry.csv.is_some() != is_csv(entry) {
                 let message = format!(
-                    "table '{}': manifest.json says that its file is read otherwise than it was written",
+                    "table '{}': manifest.json describes its file wrongly, so a reader would not get the cells that were written",
                     entry.name
                 );
                 wrong.push(Report::new(message).hint(hint));
@@ -122,7 +121,7 @@ impl Described<'_> {
 fn otherwise(entry: &TableManifest, column: &str) -> Report {
     let table = &entry.name;
     Report::new(format!(
-        "table '{table}': manifest.json says that the cells of '{column}' are read otherwise than they were made"
+        "table '{table}': manifest.json describes the cells of '{column}' wrongly, so a reader would misunderstand them"
     ))
 }
 
@@ -131,7 +130,7 @@ fn is_csv(entry: &TableManifest) -> bool {
     matches!(InputFormat::of_path(Path::new(&entry.file)), Some(InputFormat::Csv(_)))
 }
 
-/// A column without the name and digest of its hierarchy's file, which are compared by what the file says.
+/// A column without the name and the digest of its hierarchy file. The content of the file is compared instead.
 fn without_file(column: &ColumnManifest) -> ColumnManifest {
     let mut column = column.clone();
     if let Some(LabelsManifest::Hierarchy { file, sha256, .. }) = &mut column.labels {
@@ -140,9 +139,9 @@ fn without_file(column: &ColumnManifest) -> ColumnManifest {
     column
 }
 
-/// Columns whose hierarchy file, as far as it is released, has no value that the table lacks. Such a file may have been
-/// made from the table, and then its released part tells which values the table holds. The publisher alone is told so,
-/// because a reader who is told learns that the table holds all of them.
+/// Columns whose released part of the hierarchy file lists only values that the table holds. Such a file may have been made
+/// from the table, and then its released part tells which values the table holds. Only the publisher is told, because the
+/// warning itself would tell readers that the table holds all listed values.
 pub(crate) fn own_values_listed(spec: &Spec, released: &[ReleasedTable], private: &[&Table]) -> Vec<String> {
     if spec.hierarchies == ReleasedHierarchies::Withhold {
         return Vec::new();

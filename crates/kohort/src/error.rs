@@ -1,4 +1,4 @@
-//! [`Error`]: why there is no result, by kind, and in words for people.
+//! [`Error`]: why there is no result, as a kind that programs can match and as messages for people.
 
 use std::fmt::{self, Display};
 use std::path::Path;
@@ -10,9 +10,11 @@ use kohort_model::hierarchy::HierarchyErrors;
 use kohort_model::spec::{SpecError, SpecErrors};
 use kohort_verify::{BlatantRisk, Violation, Violations};
 
+use crate::wording::{Words, in_rust, worded};
+
 /// Why there is no result.
 ///
-/// Nothing was written where there is an error, and no message holds a cell of a private table.
+/// After an error nothing was written. No message holds a cell of a private table.
 ///
 /// ```
 /// use kohort::{Error, Job};
@@ -30,7 +32,7 @@ use kohort_verify::{BlatantRisk, Violation, Violations};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// A spec, a table, a hierarchy, a register or a parameter is wrong, or a file is not there.
+    /// A spec, a table, a hierarchy, a register or a parameter is wrong, or a file does not exist.
     Input(Vec<Report>),
     /// The requirement can't be reached with these persons.
     Unreachable(AnonymizeError),
@@ -38,44 +40,62 @@ pub enum Error {
     TooFewForAudiences(Vec<Report>),
     /// The requirement holds, but these risks make it worth little. [`crate::Job::accept_risks`] goes on in spite of them.
     Risks(Vec<BlatantRisk>),
-    /// A release does not satisfy what its manifest says, or is not what it says it is.
+    /// A release does not satisfy what its manifest claims, or its files are not those of the manifest.
     NotMet(Vec<Report>),
-    /// Whether a release can have come from the private tables was not decided.
+    /// The verifier could not decide whether a release can have come from the private tables.
     CannotTell(Vec<Report>),
     /// A file could not be read or written.
     Io(Vec<Report>),
-    /// Somebody cancelled the work, see [`crate::Progress::is_cancelled`].
+    /// The work was cancelled, see [`crate::Progress::is_cancelled`].
     Cancelled,
-    /// A fault of kohort itself. A release that does not pass its verification ends here, unwritten.
+    /// A fault of kohort itself, for example a release that does not pass its verification. It is not written.
     Fault(Vec<Report>),
 }
 
-/// One thing that is wrong, and what to do about it.
+/// A problem, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// What is wrong, and where.
     pub message: String,
-    /// What to do about it.
+    /// What to do about the problem. The hint may name a [`crate::Parameter`] in braces, as `{force}`; [`Report::worded`] puts the words of a
+    /// program there.
     pub hint: Option<String>,
 }
 
 impl Report {
-    /// Something that is wrong.
+    /// A problem without a hint.
     pub fn new(message: impl Into<String>) -> Self {
         Report { message: message.into(), hint: None }
     }
 
-    /// The same, with what to do about it.
+    /// Adds what to do about the problem.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
+
+    /// The same report with the words that a program has for parameters.
+    #[must_use]
+    pub fn worded(mut self, words: &Words) -> Self {
+        self.hint = self.hint.map(|hint| worded(&hint, words));
+        self
+    }
 }
 
 impl Error {
-    /// Everything that is wrong.
+    /// All problems, with hints for programmers in Rust.
     pub fn reports(&self) -> Vec<Report> {
+        self.reports_in(&in_rust)
+    }
+
+    /// All problems, with hints in the words that a program has for parameters.
+    pub fn reports_in(&self, words: &Words) -> Vec<Report> {
+        self.raw_reports().into_iter().map(|report| report.worded(words)).collect()
+    }
+
+    /// All problems, with hints that name parameters in braces.
+    fn raw_reports(&self) -> Vec<Report> {
         match self {
             Error::Input(reports)
             | Error::TooFewForAudiences(reports)
@@ -87,18 +107,21 @@ impl Error {
             Error::Risks(risks) => {
                 let each = risks.iter().map(|risk| Report::new(risk.to_string()).hint(risk.hint()));
                 let all = "the requirement holds, but these risks make it worth little, so nothing was written";
-                each.chain([Report::new(all)]).collect()
+                let hint = "change the spec, or give {accept_risks} if none of them matters for your data; the manifest then \
+                            lists them";
+                each.chain([Report::new(all).hint(hint)]).collect()
             }
             Error::Cancelled => vec![Report::new("cancelled, so nothing was written")],
         }
     }
 
-    /// One thing that is wrong with what was given.
+    /// One problem of the input.
     pub(crate) fn input(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Error::Input(vec![Report::new(message).hint(hint)])
     }
 
-    /// What went wrong with a file. The user can mend it where the file is not there, or is no text.
+    /// A problem with a file. It counts as a problem of the input if the file does not exist or is no text, because the user
+    /// can mend that.
     pub fn file(path: &Path, doing: &str, error: &std::io::Error) -> Self {
         use std::io::ErrorKind::{InvalidData, IsADirectory, NotFound};
         let message = format!("{}: can't be {doing}: {error}", path.display());
@@ -121,7 +144,7 @@ impl Error {
         Error::Input(hierarchy_reports(&path.display(), problems))
     }
 
-    /// Our own release did not pass: nothing the user did.
+    /// A release that kohort made did not pass its verification. That is never the fault of the user.
     pub(crate) fn unverified(violations: &Violations) -> Self {
         let mut reports = vec![
             Report::new("the release did not pass its verification, so nothing was written")
@@ -131,7 +154,7 @@ impl Error {
         Error::Fault(reports)
     }
 
-    /// The same error, its messages beginning with a place that they don't name yet.
+    /// The same error, with messages that begin with the place, unless they name it already.
     pub(crate) fn at(mut self, place: &Path) -> Self {
         let place = place.display().to_string();
         if let Error::Input(reports) | Error::NotMet(reports) | Error::Io(reports) | Error::Fault(reports) = &mut self {
@@ -145,7 +168,7 @@ impl Error {
 
 impl Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let messages: Vec<String> = self.reports().into_iter().map(|report| report.message).collect();
+        let messages: Vec<String> = self.raw_reports().into_iter().map(|report| report.message).collect();
         f.write_str(&messages.join("\n"))
     }
 }
@@ -159,7 +182,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// What the verifier found.
+/// Reports for what the verifier found.
 pub(crate) fn violation_reports(violations: &[Violation]) -> Vec<Report> {
     let report =
         |violation: &Violation| Report { message: violation.to_string(), hint: violation.hint().map(str::to_owned) };
@@ -208,7 +231,7 @@ impl From<LoadError> for Error {
             LoadError::Files(files) => {
                 let errors: Vec<Error> = files.into_iter().map(Error::from).collect();
                 let is_input = errors.iter().all(|error| matches!(error, Error::Input(_)));
-                let reports = errors.iter().flat_map(Error::reports).collect();
+                let reports = errors.iter().flat_map(Error::raw_reports).collect();
                 if is_input { Error::Input(reports) } else { Error::Io(reports) }
             }
             LoadError::Release(problem) => problem.into(),
@@ -228,7 +251,7 @@ impl From<ReleaseError> for Error {
         }
         let reports = vec![Report { message: problem.to_string(), hint: problem.hint() }];
         match problem {
-            // The release can be read, and is not what it says it is.
+            // The release can be read, but its files are not those of the manifest.
             ReleaseError::Digest { .. }
             | ReleaseError::Differs { .. }
             | ReleaseError::Bounds { .. }
@@ -258,10 +281,7 @@ impl From<AnonymizeError> for Error {
             | AnonymizeError::PreviousCrowd { .. }
             | AnonymizeError::PreviousValues { .. } => Error::Unreachable(error),
             AnonymizeError::NoQuasiColumn
-            | AnonymizeError::Unavailable(_)
-            | AnonymizeError::UnavailableForTables(_)
-            | AnonymizeError::UnavailableForAudiences(_)
-            | AnonymizeError::UnavailableWithRegister(_)
+            | AnonymizeError::Unavailable { .. }
             | AnonymizeError::LeftoversWithRegister
             | AnonymizeError::PreviousColumn { .. }
             | AnonymizeError::PreviousLabels { .. } => Error::Input(vec![anonymize_report(&error)]),

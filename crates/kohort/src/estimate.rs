@@ -1,15 +1,14 @@
-//! What a reader of a release estimates: how many private rows match conditions, and which sensitive values they have.
+//! Estimates, as a reader of a release can, how many private rows match conditions, and which sensitive values they have.
 //!
 //! Only released files are read. The manifest says which rule made the labels of a column, and so what each of them stands
-//! for: a range of numbers or days, the values that a released hierarchy lists, or `*`, which could be everything that any
-//! cell of the column shows. A hierarchy that the user gives is believed instead.
+//! for: a range of numbers or days, the values that a released hierarchy lists, or `*`, which may be anything that some cell
+//! of the column shows. If the user gives a hierarchy, it is used instead.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::path::Path;
 
-use kohort_core::register::estimate::{AskedInterval, Estimator, ShownCell, ShownClass, ShownGroup};
-use kohort_core::utility::ValueRange;
+use kohort_core::register::estimate::{AskedInterval, Estimator, ShownCell, ShownClass, ShownGroup, ValueRange};
 use kohort_io::read_release_with;
 use kohort_model::hierarchy::MaskSide;
 use kohort_model::register::SENSITIVE_GROUP;
@@ -23,10 +22,10 @@ use crate::expression::{self, Comparison, Condition, Test};
 /// How wide a range of whole numbers or days is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Widths {
-    /// `[20,29]` holds ten.
+    /// The number of values: `[20,29]` is ten wide.
     #[default]
     Steps,
-    /// As far as its ends are apart.
+    /// The distance between the ends: `[20,29]` is nine wide.
     Continuous,
 }
 
@@ -35,29 +34,29 @@ pub enum Widths {
 pub struct EstimateOptions {
     /// How wide ranges are.
     pub widths: Widths,
-    /// Hierarchies by column: which values labels stand for, where the release does not say.
+    /// Hierarchies by column. They tell which values labels stand for, where the release does not.
     pub hierarchies: BTreeMap<String, HierarchySource>,
 }
 
 /// An estimate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
-    /// Private rows that match.
+    /// The number of private rows that match.
     pub count: f64,
-    /// All private rows.
+    /// The number of all private rows.
     pub of: f64,
-    /// Per sensitive column each value, and the rows that match and have it.
+    /// For each sensitive column, its values and how many matching rows have each of them.
     pub sensitive: Vec<(String, Vec<ValueCount>)>,
 }
 
 /// A value, `None` for null, and how many rows have it.
 pub type ValueCount = (Option<String>, f64);
 
-/// At most so many combinations of listed values are asked one by one.
+/// The largest number of combinations of listed values that are counted one by one.
 const MOST_QUERIES: usize = 10_000;
 
-/// Estimates how many rows of the private table match conditions, and which sensitive values they have, as a reader who
-/// has nothing but the released files.
+/// Estimates how many rows of the private table match conditions, and which sensitive values they have, from the released
+/// files alone.
 ///
 /// Conditions are joined by `and`: `=`, `<`, `<=`, `>`, `>=`, `between .. and ..`, `in (.., ..)`.
 ///
@@ -70,7 +69,7 @@ const MOST_QUERIES: usize = 10_000;
 /// ```
 ///
 /// # Errors
-/// [`Error::Input`] where conditions can't be read or can't be asked of this release.
+/// [`Error::Input`] if conditions can't be read or can't be asked of this release.
 pub fn estimate(
     release: impl AsRef<Path>,
     conditions: &str,
@@ -95,7 +94,7 @@ fn estimate_from(
     let is_joined = manifest.register.is_some();
     let hangs = |table: &Table| manifest.links.iter().any(|link| link.table == table.name);
     let asked = tables.iter().find(|table| !hangs(table));
-    let table = asked.ok_or_else(|| Error::input("the release has no table of persons", "write it again"))?;
+    let table = asked.ok_or_else(|| Error::input("the release has no table of persons", "write the release again"))?;
     check_columns(table, tables, conditions, is_joined)?;
     let quasi: Vec<&Column> = table.columns.iter().filter(|column| column.role == Role::Quasi).collect();
     let mut problems = Vec::new();
@@ -139,13 +138,13 @@ fn by_text(mut values: Vec<ValueCount>) -> Vec<ValueCount> {
     values
 }
 
-/// Columns that can't be asked for.
+/// Refuses conditions on columns that can't be estimated.
 fn check_columns(table: &Table, tables: &[Table], conditions: &[Condition], is_joined: bool) -> Result<(), Error> {
     let quasi: Vec<&str> =
         table.columns.iter().filter(|column| column.role == Role::Quasi).map(|column| column.name.as_str()).collect();
     let can_ask = match quasi.as_slice() {
-        [] => format!("table '{}' has no quasi column, so there is nothing to ask of it", table.name),
-        _ => format!("conditions are on {}", quasi.join(", ")),
+        [] => format!("table '{}' has no quasi column, so there is nothing to estimate", table.name),
+        _ => format!("conditions can be on {}", quasi.join(", ")),
     };
     let mut problems = Vec::new();
     for condition in conditions {
@@ -156,13 +155,17 @@ fn check_columns(table: &Table, tables: &[Table], conditions: &[Condition], is_j
         let elsewhere = tables.iter().find(|other| other.name != table.name && other.column(name).is_some());
         let message = match (table.column(name), elsewhere) {
             (Some(column), _) if column.role == Role::Sensitive => {
-                format!("column '{name}' is sensitive: its values are what is estimated")
+                format!("column '{name}' is sensitive, so it can't be in a condition: the estimate shows its values")
             }
-            (Some(_), _) => format!("column '{name}' is not quasi, so its cells can be counted as they are"),
-            (None, Some(_)) if is_joined => format!("column '{name}' is sensitive: its values are what is estimated"),
+            (Some(_), _) => {
+                format!("column '{name}' is not quasi, so its cells are unchanged and can be counted in the file")
+            }
+            (None, Some(_)) if is_joined => {
+                format!("column '{name}' is sensitive, so it can't be in a condition: the estimate shows its values")
+            }
             (None, Some(other)) => {
                 format!(
-                    "column '{name}' is in table '{}', and only persons in '{}' are estimated",
+                    "column '{name}' is in table '{}', but only persons in '{}' are estimated",
                     other.name, table.name
                 )
             }
@@ -173,16 +176,16 @@ fn check_columns(table: &Table, tables: &[Table], conditions: &[Condition], is_j
     if problems.is_empty() { Ok(()) } else { Err(Error::Input(problems)) }
 }
 
-/// A column: what its cells show, and which of it is asked for.
+/// A column: what its cells show, and which part of it the conditions ask for.
 struct Scale {
-    /// Per label.
+    /// What each label stands for.
     cells: Vec<ShownCell>,
-    /// Disjoint parts of what is asked for.
+    /// What the conditions ask for, in disjoint parts.
     asked: Vec<AskedInterval>,
 }
 
 impl Scale {
-    /// `labels` is what the manifest says about the column, where that is to be believed.
+    /// `labels` is what the manifest says about the column, unless the user gave a hierarchy.
     fn new(
         column: &Column,
         labels: Option<&LabelsManifest>,
@@ -212,7 +215,7 @@ impl Scale {
         }
     }
 
-    /// Texts that are values or `*`.
+    /// The scale of a column of text, in which a cell shows a value or `*`.
     fn of_texts(column: &Column, conditions: &[&Condition]) -> Result<Self, Report> {
         let listed = conditions.iter().flat_map(|condition| match &condition.test {
             Test::In(values) => values.as_slice(),
@@ -223,8 +226,8 @@ impl Scale {
         Self::of_tree(column, &Hierarchy::flat("*", values), conditions, Unlisted::Refused)
     }
 
-    /// Codes of digits, some of them masked: each hidden digit is any of the ten, as likely as the others. So the codes
-    /// that a mask stands for are a run of whole numbers.
+    /// The scale of a column of digit codes, some of which are masked. Each of the ten digits is equally likely behind a
+    /// mask, so a masked code stands for a run of whole numbers.
     fn of_masks(
         column: &Column,
         (side, width): (MaskSide, Option<u32>),
@@ -246,11 +249,11 @@ impl Scale {
             let mut wanted = Vec::with_capacity(values.len());
             for value in values {
                 wanted.push(run(value).ok_or_else(|| {
-                    let message = format!("column '{}': '{value}' is none of its codes", column.name);
+                    let message = format!("column '{}': '{value}' is not one of its codes", column.name);
                     Report::new(message).hint(format!("write all {width} digits, and * for those that don't matter"))
                 })?);
             }
-            // Runs are inside of each other or apart.
+            // Two runs are either disjoint or one contains the other.
             wanted.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)));
             wanted.dedup_by(|inner, outer| inner.1 <= outer.1);
             let wanted = wanted.into_iter().map(|(lo, hi)| (Bound::Included(lo), Bound::Included(hi)));
@@ -389,17 +392,17 @@ impl Scale {
     }
 }
 
-/// What becomes of a value that a hierarchy does not have.
+/// What to do with a value that a hierarchy lacks.
 #[derive(Clone, Copy)]
 enum Unlisted {
-    /// Nobody has it: the hierarchy is of the release, and has every value that some cell may stand for.
+    /// No row has the value. The hierarchy comes from the release, so it has every value that some cell may stand for.
     NoRow,
-    /// It is an error: the hierarchy may be another one's, or the value misspelled.
+    /// The value is an error. The user gave the hierarchy, which may be the wrong one, or the value is misspelled.
     Refused,
 }
 
-/// The lowest and the highest code of this width that a value or a mask of digits stands for, read from the side that
-/// masks show. `None` where it is something else, or too wide for an exact number.
+/// The lowest and the highest code of this width that a value or a masked code stands for, read from the side that masks
+/// show. `None` for other texts, and for codes that are too wide for an exact number.
 fn code_run(label: &str, side: MaskSide, width: usize) -> Option<(f64, f64)> {
     let letters: String = match side {
         MaskSide::Right => label.to_owned(),
@@ -414,10 +417,10 @@ fn code_run(label: &str, side: MaskSide, width: usize) -> Option<(f64, f64)> {
 fn without_hierarchy(column: &Column) -> Report {
     let name = &column.name;
     Report::new(format!("column '{name}' shows labels of a hierarchy, and nothing says which values they stand for"))
-        .hint(format!("give the hierarchy that the release was made with: --hierarchy {name}={name}.csv"))
+        .hint(format!("give the hierarchy that the release was made with: {{hierarchy={name}}}"))
 }
 
-/// Labels such as `885**` are nodes of a hierarchy that is not there.
+/// Refuses labels such as `885**`, which are nodes of a hierarchy that is not given.
 fn check_masks(column: &Column) -> Result<(), Report> {
     let is_mask = |text: &str| text != "*" && text.contains('*');
     if column.texts.iter().any(is_mask) { Err(without_hierarchy(column)) } else { Ok(()) }
@@ -425,14 +428,14 @@ fn check_masks(column: &Column) -> Result<(), Report> {
 
 fn not_of_type(column: &Column, value: &str) -> Report {
     let hint = if column.value_type.is_ordered() {
-        format!("write it as the release does, as {}", column.value_type)
+        format!("write a value of type {}, spelled as in the release", column.value_type)
     } else {
         "ask with = or in".to_owned()
     };
     Report::new(format!("column '{}': '{value}' can't be compared with its values", column.name)).hint(hint)
 }
 
-/// A value of the condition, from which places are counted.
+/// A value of the condition. Distances on the scale are counted from it.
 fn origin_of<'c>(test: &'c Test, column: &Column) -> Result<Value<'c>, Report> {
     let text = match test {
         Test::In(values) => &values[0],
@@ -469,7 +472,7 @@ fn contains(range: &ValueRange, value: f64) -> bool {
     std::ops::RangeBounds::contains(range, &value)
 }
 
-/// What two ranges share, `None` where it is nothing.
+/// The intersection of two ranges, `None` if it is empty.
 fn meet(a: &ValueRange, b: &ValueRange) -> Option<ValueRange> {
     let tighter = |a: Bound<f64>, b: Bound<f64>, is_tighter: fn(f64, f64) -> bool| match (a, b) {
         (Bound::Unbounded, other) | (other, Bound::Unbounded) => other,
@@ -492,7 +495,7 @@ fn meet(a: &ValueRange, b: &ValueRange) -> Option<ValueRange> {
     (!is_empty).then_some((low, high))
 }
 
-/// One query per combination of parts, which are disjoint, so that their counts add up.
+/// One query for each combination of parts. The parts are disjoint, so the counts add up.
 fn queries(scales: &[Scale]) -> Result<Vec<Vec<AskedInterval>>, Error> {
     let mut queries: Vec<Vec<AskedInterval>> = vec![Vec::new()];
     for scale in scales {
@@ -509,7 +512,7 @@ fn queries(scales: &[Scale]) -> Result<Vec<Vec<AskedInterval>>, Error> {
     Ok(queries)
 }
 
-/// Rows that look the same in quasi columns and group.
+/// Rows that are equal in their quasi columns and group.
 struct ClassOfRows {
     cells: Vec<ShownCell>,
     rows: Vec<u32>,
@@ -530,13 +533,14 @@ fn classes(table: &Table, quasi: &[&Column], scales: &[Scale]) -> Vec<ClassOfRow
     by_cells.into_iter().map(class).collect()
 }
 
-/// Where sensitive values are, and how many private rows there are.
+/// Where the sensitive values of released rows are, and the number of private rows.
 struct Holders<'a> {
     rows: &'a Table,
     values: &'a Table,
-    /// Rows of the values by the text of their group, where rows have a group; else they are the released rows.
+    /// If rows have a group: the rows of sensitive values for each group. Otherwise the released rows have the values
+    /// themselves.
     groups: Option<BTreeMap<&'a str, Vec<u32>>>,
-    /// Whether all classes share the private rows alike, since nothing says which group has how many.
+    /// Whether private rows are spread evenly over all classes, because nothing tells how many of them a class has.
     is_one_group: bool,
     n_private: f64,
 }

@@ -4,8 +4,8 @@
 //! age between 20 and 40 and zip = '88512' and sex in ('f', 'x') and birth < 1990-01-01
 //! ```
 //!
-//! Words are read in any case. A name with spaces stands in double quotes, a text in single ones (`''` is a quote within);
-//! numbers, dates and single words need none.
+//! Words of the language may be in any case. A name with spaces is in double quotes, a text in single quotes, in which `''`
+//! stands for one quote. Numbers, dates and single words need no quotes.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub(crate) struct Condition {
     pub(crate) test: Test,
 }
 
-/// What a column's value is compared with.
+/// The test that the value of a column must pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Test {
     /// One of these.
@@ -27,7 +27,7 @@ pub(crate) enum Test {
     Compare(Comparison, String),
 }
 
-/// Which side, and whether the value itself is on it.
+/// The direction of a comparison, and whether the value itself is included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Comparison {
     Less,
@@ -40,7 +40,7 @@ pub(crate) enum Comparison {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConditionError {
     expected: &'static str,
-    /// What stands there, `None` at the end.
+    /// The text at that place, `None` at the end.
     found: Option<String>,
 }
 
@@ -111,7 +111,7 @@ fn cut(text: &str) -> Result<Vec<Token>, ConditionError> {
     Ok(tokens)
 }
 
-/// A quoted text up to its closing quote, and what comes after it; a doubled quote is one within.
+/// A quoted text up to its closing quote, and the rest after it. A doubled quote stands for one quote.
 fn unquote(text: &str, quote: char) -> Option<(String, &str)> {
     let mut quoted = String::new();
     let mut letters = text.char_indices();

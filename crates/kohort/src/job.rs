@@ -8,8 +8,8 @@ use kohort_core::register::{AnonymizedWithRegister, anonymize_with_register};
 use kohort_core::relational::anonymize_tables;
 use kohort_core::{AnonymizeError, Anonymized, anonymize};
 use kohort_io::{
-    AskedOfOne, Batches, CellForm, InMemory, LoadedRegister, LoadedRegisters, Private, PrivateTables, Sources,
-    asked_of_join, load, load_registers, load_tables,
+    AskedOfOne, Batches, CellForm, InMemory, LazyColumns, LoadedRegister, LoadedRegisters, Private, PrivateTables,
+    Sources, asked_of_join, load, load_registers, load_tables,
 };
 use kohort_model::{
     Column, InRegister, NULL, Progress, RegisterManifest, Requirement, Role, Schema, Silent, Spec, Table,
@@ -24,10 +24,10 @@ use crate::manifest::{Facts, RegisterFacts, TableFacts, link_manifests};
 use crate::previous::Previous;
 use crate::release::Release;
 
-/// What is to be released, and how.
+/// The tables to be released, and how.
 ///
-/// A job comes from a spec file, or from a builder: [`crate::Table`] for one table, [`crate::JobBuilder`] for everything a
-/// spec can say.
+/// A job comes from a spec file or from a builder: [`crate::Table`] for one table, [`crate::JobBuilder`] for everything that
+/// a spec can say.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), kohort::Error> {
@@ -41,18 +41,18 @@ pub struct Job {
     pub(crate) spec: Spec,
     pub(crate) folder: PathBuf,
     pub(crate) in_memory: InMemory,
-    /// The file of the spec, where there is one, for messages.
+    /// The file of the spec, if there is one. Messages name it.
     pub(crate) file: Option<PathBuf>,
     cells: CellForm,
     risks: Risks,
 }
 
-/// What becomes of a release with a blatant risk.
+/// What to do with a release that has a blatant risk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Risks {
-    /// There is none.
+    /// Refuse the release.
     Refused,
-    /// The publisher knows, and the manifest says so.
+    /// Allow the release, because the publisher accepts the risk. The manifest names it.
     Accepted,
 }
 
@@ -90,7 +90,7 @@ impl Job {
         }
     }
 
-    /// What is asked for.
+    /// The spec of the job.
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
@@ -99,6 +99,21 @@ impl Job {
     #[must_use]
     pub fn instead_of(mut self, file: impl Into<PathBuf>, batches: Batches) -> Self {
         self.in_memory.add_table(file, batches);
+        self
+    }
+
+    /// The same for columns that are handed over one at a time, each when it is read. For programs that must convert their
+    /// columns: the converted table is then never in memory as a whole.
+    #[must_use]
+    pub fn instead_of_columns(mut self, file: impl Into<PathBuf>, columns: LazyColumns) -> Self {
+        self.in_memory.add_columns(file, columns);
+        self
+    }
+
+    /// Takes the text of a hierarchy from memory instead of the file that the spec names.
+    #[must_use]
+    pub fn instead_of_text(mut self, file: impl Into<PathBuf>, text: impl Into<String>) -> Self {
+        self.in_memory.add_text(file, text.into());
         self
     }
 
@@ -121,7 +136,7 @@ impl Job {
         self
     }
 
-    /// Goes on although a blatant risk is found; the manifest then names it.
+    /// Allows a release although a blatant risk is found. The manifest then names the risk.
     #[must_use]
     pub fn accept_risks(mut self) -> Self {
         self.risks = Risks::Accepted;
@@ -131,12 +146,12 @@ impl Job {
     /// Reads, anonymizes and verifies. Nothing is written yet.
     ///
     /// # Errors
-    /// Where the input does not fit the spec, the requirement can't be reached, or a blatant risk was found.
+    /// If the input does not fit the spec, the requirement can't be reached, or a blatant risk was found.
     pub fn anonymize(&self) -> Result<Release, Error> {
         self.anonymize_with(&Silent)
     }
 
-    /// The same, telling its progress, which can also cancel it.
+    /// Does the same as [`Job::anonymize`]. `progress` is told how far the work is, and can cancel it.
     ///
     /// # Errors
     /// As [`Job::anonymize`], and [`Error::Cancelled`].
@@ -148,11 +163,16 @@ impl Job {
             [_] if !self.spec.links_rows() => self.of_one(progress),
             _ => self.of_many(progress),
         };
-        // Work that is cancelled ends in whatever way is quickest.
+        // Cancelled work may end with any result or error, so the result is ignored.
         if progress.is_cancelled() { Err(Error::Cancelled) } else { release }
     }
 
-    /// What messages call the spec.
+    /// Whether quasi cells are released as labels or as bounds.
+    pub(crate) fn form(&self) -> CellForm {
+        self.cells
+    }
+
+    /// The name that messages use for the spec.
     pub(crate) fn place(&self) -> String {
         self.file.as_ref().map_or_else(|| "the job".to_owned(), |file| file.display().to_string())
     }
@@ -161,7 +181,7 @@ impl Job {
         Sources::new(&self.folder, &self.in_memory)
     }
 
-    /// Names everything the spec asks for that later versions will do.
+    /// Refuses combinations that this version does not support, and names all of them.
     fn refuse_combinations(&self) -> Result<(), Error> {
         let (are_several, has_audiences) = (self.spec.tables.len() > 1, !self.spec.audiences.is_empty());
         let has_registers = !self.spec.registers.is_empty();
@@ -185,8 +205,8 @@ impl Job {
         if reports.is_empty() { Ok(()) } else { Err(Error::Input(reports)) }
     }
 
-    /// Risks that were accepted, or an error that names them all.
-    fn judge(&self, risks: Vec<BlatantRisk>) -> Result<Vec<BlatantRisk>, Error> {
+    /// The risks if the job accepts them, or else an error that names them all.
+    pub(crate) fn judge(&self, risks: Vec<BlatantRisk>) -> Result<Vec<BlatantRisk>, Error> {
         if risks.is_empty() || self.risks == Risks::Accepted { Ok(risks) } else { Err(Error::Risks(risks)) }
     }
 
@@ -323,7 +343,7 @@ fn anonymize_one(
     }
 }
 
-/// Says which audience asks for more persons than there are.
+/// Refuses audiences that ask for more persons than there are.
 fn check_persons(asked: &AskedOfOne, n_persons: u64) -> Result<(), Error> {
     let AskedOfOne::OfAudiences(audiences) = asked else { return Ok(()) };
     let of_each = audiences.each.iter().map(|audience| (format!("audience '{}'", audience.name), audience.k()));
@@ -344,18 +364,18 @@ fn check_persons(asked: &AskedOfOne, n_persons: u64) -> Result<(), Error> {
     if reports.is_empty() { Ok(()) } else { Err(Error::TooFewForAudiences(reports)) }
 }
 
-/// How many persons a spec allows to be left out.
+/// The limit on persons that may be left out.
 pub(crate) fn limit_of(spec: &Spec) -> SuppressionLimit {
     SuppressionLimit::share(spec.max_suppressed)
 }
 
-/// How many persons of a register are in the classes.
+/// The number of persons of a register that are in the classes.
 fn n_used(done: &AnonymizedWithRegister, register: &LoadedRegister) -> u64 {
     let rows = done.classes.iter().flat_map(|class| &class.register);
     rows.filter(|row| register.joined.contains(row)).count() as u64
 }
 
-/// The tables less the rows that lead to no person.
+/// The tables without rows that belong to no person.
 pub(crate) fn without_orphans<'t>(tables: &'t [Table], schema: &Schema) -> Cow<'t, [Table]> {
     let parents: Vec<Option<Vec<u32>>> = (0..tables.len()).map(|table| schema.parent_rows(tables, table)).collect();
     let mut stays: Vec<Option<Vec<bool>>> = vec![None; tables.len()];

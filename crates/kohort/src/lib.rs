@@ -52,6 +52,7 @@
 //! | release one table | [`Table`] |
 //! | release many tables, to several audiences, or beside a register | [`JobBuilder`], or a spec file and [`Job::read`] |
 //! | write, print, or get Arrow batches | [`Release`] |
+//! | release a table that is larger than memory | [`Job::write_in_cells`] |
 //! | count a release again, as its readers or its publisher | [`verify`], [`verify_against`] |
 //! | measure any table, also another tool's output | [`Check`] |
 //! | read several releases of the same persons together | [`Audit`] |
@@ -61,9 +62,10 @@
 //!
 //! # What holds of every release
 //!
-//! [`Job::anonymize`] is the only way to a [`Release`], and it ends with the verifier: the requirement was counted from its
-//! definition on the very cells that leave. Whatever is written is read back and verified again. Where anything fails there
-//! is an [`Error`] and no output. See `docs/what-k-anonymity-protects.md` in the repository for what readers may rely on.
+//! [`Job::anonymize`] is the only way to a [`Release`], and it ends with the verifier, which counts the requirement from its
+//! definition in the very cells that will be written. Everything that is written is read back and verified again. If
+//! anything fails there is an [`Error`] and no output. See `docs/what-k-anonymity-protects.md` in the repository for what
+//! readers may rely on.
 
 mod audit;
 mod builder;
@@ -72,6 +74,7 @@ mod described;
 mod error;
 mod estimate;
 mod expression;
+mod in_cells;
 mod job;
 mod make;
 mod manifest;
@@ -79,6 +82,7 @@ mod previous;
 mod release;
 mod suggest;
 mod verification;
+mod wording;
 
 pub use audit::{Audit, Audited};
 pub use builder::{
@@ -88,19 +92,24 @@ pub use builder::{
 pub use check::{Check, Checked};
 pub use error::{Error, Report};
 pub use estimate::{Estimate, EstimateOptions, ValueCount, Widths, estimate};
+pub use in_cells::{Memory, WrittenInCells};
 pub use job::Job;
 pub use make::make_hierarchy;
 pub use manifest::sensitive_columns;
 pub use release::Release;
-pub use suggest::{Setting, Suggestion, Suggestions, suggest};
+pub use suggest::{Setting, Suggestion, Suggestions, suggest, suggest_batches};
 pub use verification::{Verdict, Verification, verify, verify_against, verify_against_with, verify_with};
+pub use wording::{Parameter, Words};
 
 /// The vocabulary: specs, manifests, hierarchies, requirements.
 pub use kohort_model as model;
-/// What the verifier counts and finds.
+/// The counts and findings of the verifier.
 pub use kohort_verify as verifier;
 
 pub use kohort_core::AnonymizeError;
-pub use kohort_io::{Batches, CellForm, Compression, Existing, Format, ReleasedBatches, WriteOptions, check_target};
+pub use kohort_io::{
+    Batches, CellForm, Compression, Existing, Format, LazyColumns, NotHandedOver, ReleasedBatches, WriteOptions,
+    check_target,
+};
 pub use kohort_model::{Manifest, Progress, Requirement, Role, Silent, Spec};
 pub use kohort_verify::Knows;

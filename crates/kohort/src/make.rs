@@ -9,10 +9,11 @@ use kohort_model::{Hierarchy, Notation, Progress, ValueType};
 use crate::check::positions;
 use crate::error::Error;
 
-/// Makes a hierarchy by rule from the values that a column of a file has. Without a type, values tell theirs.
+/// Makes a hierarchy by rule from the values of a column of a file. Without `value_type` the type is inferred from the
+/// values.
 ///
 /// # Errors
-/// [`Error::Input`] where the file can't be read, has no such column, or its values don't fit the rule.
+/// [`Error::Input`] if the file can't be read, has no such column, or its values don't fit the rule.
 pub fn make_hierarchy(
     file: impl AsRef<Path>,
     column: &str,

@@ -1,8 +1,8 @@
-//! The manifest of a release, from the spec, the verifier's counts and the files that were written; and back from a
-//! manifest to what was asked.
+//! Makes the manifest of a release from the spec, the counts of the verifier and the written files; and reads from a
+//! manifest what was asked.
 //!
-//! In a release of several tables sensitive columns are named `table.column`, for two tables may have one of the same
-//! name.
+//! In a release of several tables sensitive columns are named `table.column`, because two tables may have columns of the
+//! same name.
 
 use std::collections::BTreeMap;
 
@@ -19,51 +19,52 @@ use kohort_verify::{
     AudienceFindings, BlatantRisk, Findings, LearnedFindings, LinkKind, ReleasedLink, SensitiveFindings, Suppressed,
 };
 
-/// What a manifest is made from, once files are written and counted.
+/// The facts that a manifest is made from, besides the written files and their counts.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) algorithm: &'static str,
-    /// What was done otherwise than the spec would have a reader expect.
+    /// Notes about work that differs from what a reader of the spec would expect.
     pub(crate) notes: Vec<Note>,
     /// Blatant risks that the publisher accepted.
     pub(crate) accepted_risks: Vec<BlatantRisk>,
-    /// Of all tables together.
+    /// The loss in all tables together.
     pub(crate) loss: Loss,
     pub(crate) tables: Vec<TableFacts>,
     pub(crate) links: Vec<LinkManifest>,
-    /// What one release for all audiences saved, where there are audiences.
+    /// What one release for all audiences saved, if there are audiences.
     pub(crate) saved: Option<Savings>,
-    /// What became of registers, where there are any.
+    /// What was done with registers, if there are any.
     pub(crate) registers: Option<RegisterFacts>,
-    /// Digests of the manifests of earlier releases it may be read beside.
+    /// Digests of the manifests of earlier releases, whose readers may also read this one.
     pub(crate) previous: Vec<String>,
-    /// The private tables, if their quasi columns were released as they are.
+    /// The counts of the private tables, as if their quasi columns were released unchanged.
     pub(crate) before: Findings,
 }
 
-/// What a manifest says of registers.
+/// The facts about registers.
 #[derive(Debug)]
 pub(crate) struct RegisterFacts {
     pub(crate) registers: Vec<RegisterManifest>,
     pub(crate) method: RegisterMethod,
     pub(crate) partitioners: Vec<&'static str>,
     pub(crate) by: JoinedBy,
-    /// Persons of the private table that the registers have.
+    /// Persons of the private table who are in the registers.
     pub(crate) found: u64,
     pub(crate) contradicting: u64,
 }
 
-/// What a manifest is made from, table by table.
+/// The facts about one table.
 #[derive(Debug)]
 pub(crate) struct TableFacts {
     pub(crate) name: String,
     pub(crate) rows_in: u64,
-    /// Where there are several tables.
+    /// The loss in this table, if there are several.
     pub(crate) loss: Option<Loss>,
 }
 
 impl Facts {
-    /// The manifest of a release whose files, in the order of its tables, were counted by the verifier.
+    /// The manifest of a release. `written` are its files in the order of its tables, and `found` is what the verifier
+    /// counted in them.
     pub(crate) fn manifest(&self, spec: &Spec, written: &[WrittenFile], found: &Findings) -> Manifest {
         let suppressed = found.suppressed.expect("the verifier compared the release with the private tables");
         let of_tables: Vec<Option<Suppressed>> = found.tables.iter().map(|table| table.suppressed).collect();
@@ -72,7 +73,7 @@ impl Facts {
             file: written.name.clone(),
             rows_in: table.rows_in,
             rows_out: written.n_rows,
-            // Where there is one private table, what was left out of it was left out of all files.
+            // With one private table, the rows that were left out of it are missing in every file.
             rows_suppressed: of_tables.get(position).copied().flatten().unwrap_or(suppressed).rows,
             sha256: written.sha256.clone(),
             csv: written.csv.clone(),
@@ -124,7 +125,8 @@ impl Facts {
     }
 }
 
-/// A risk before and after. The first depends on columns of all audiences.
+/// A risk before and after. If only common columns may steer, the risk before is left out, because it depends on the
+/// columns of all audiences.
 fn risk(spec: &Spec, before: f64, after: f64) -> BeforeAfter {
     let before = match spec.steer {
         Steer::All => Some(before),
@@ -152,7 +154,7 @@ fn join(facts: &RegisterFacts, spec: &Spec, found: &Findings) -> JoinManifest {
     }
 }
 
-/// How persons were found in private table and registers, as a manifest says it.
+/// The word for how persons of the private table were found in registers.
 pub(crate) fn joined_by_word(by: JoinedBy) -> &'static str {
     match by {
         JoinedBy::Key => "key",
@@ -160,7 +162,7 @@ pub(crate) fn joined_by_word(by: JoinedBy) -> &'static str {
     }
 }
 
-/// How released tables join, as a manifest shows it.
+/// The links between released tables as a manifest writes them.
 pub(crate) fn link_manifests(links: &[ReleasedLink]) -> Vec<LinkManifest> {
     let entry = |link: &ReleasedLink| LinkManifest {
         kind: match link.kind {
@@ -175,7 +177,7 @@ pub(crate) fn link_manifests(links: &[ReleasedLink]) -> Vec<LinkManifest> {
     links.iter().map(entry).collect()
 }
 
-/// How released tables join, as a manifest says.
+/// The links between released tables that a manifest names.
 pub(crate) fn released_links(links: &[LinkManifest]) -> Vec<ReleasedLink> {
     let link = |entry: &LinkManifest| ReleasedLink {
         kind: match entry.kind {
@@ -190,7 +192,7 @@ pub(crate) fn released_links(links: &[LinkManifest]) -> Vec<ReleasedLink> {
     links.iter().map(link).collect()
 }
 
-/// What a spec asks for.
+/// The requirement of a spec.
 pub(crate) fn requirement(spec: &Spec) -> RequirementManifest {
     let mut sensitive = Settings::new();
     let mut person_k = false;
@@ -232,7 +234,7 @@ fn asks_own_k(requirements: &[Requirement]) -> bool {
     requirements.iter().any(|requirement| requirement.own_k_column().is_some())
 }
 
-/// Requirements on columns, as a spec writes them; `table` where there are several.
+/// Requirements on columns as a spec writes them. `table` is given if there are several.
 fn settings(table: Option<&str>, requirements: &[Requirement]) -> Settings {
     let mut settings = Settings::new();
     for requirement in requirements {
@@ -259,7 +261,7 @@ fn settings(table: Option<&str>, requirements: &[Requirement]) -> Settings {
     settings
 }
 
-/// Who receives a release, as a spec says.
+/// The audiences of a spec.
 pub(crate) fn audiences(spec: &Spec) -> BTreeMap<String, AudienceManifest> {
     let Some(table) = spec.tables.first() else { return BTreeMap::new() };
     let entry = |audience: Audience| {
@@ -273,11 +275,11 @@ pub(crate) fn audiences(spec: &Spec) -> BTreeMap<String, AudienceManifest> {
     audiences.into_iter().flat_map(|audiences| audiences.each).map(entry).collect()
 }
 
-/// What a manifest says was asked for each audience, from what it says was asked of the table; `None` where it names no
-/// audience.
+/// What was asked for each audience according to a manifest, given what was asked of the table; `None` if the manifest
+/// names no audience.
 ///
 /// # Errors
-/// Where it says something that no spec can.
+/// If the manifest asks for something that no spec can ask for.
 pub(crate) fn asked_for_audiences(
     audiences: &BTreeMap<String, AudienceManifest>,
     asked: &RequirementManifest,
@@ -293,7 +295,7 @@ pub(crate) fn asked_for_audiences(
     if each.is_empty() {
         return Ok(None);
     }
-    // The k of everybody together stands among the coalitions too, where these are written.
+    // Newer manifests also name the k of all audiences together among the coalitions.
     let collusion_k = asked.collusion_k.filter(|_| !asked.coalitions.contains_key(Coalition::ALL));
     let mut audiences = Audiences::new(each).with_collusion_k(collusion_k);
     for (name, entry) in &asked.coalitions {
@@ -312,7 +314,7 @@ fn of_columns(settings: &Settings) -> Result<Vec<Requirement>, UnknownSetting> {
     Ok(read.ok_or(UnknownSetting)?.concat())
 }
 
-/// A manifest asks for something that no spec can.
+/// A manifest asks for something that no spec can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnknownSetting;
 
@@ -331,8 +333,8 @@ fn savings(saved: &Savings, steer: Steer) -> SavingsManifest {
     }
 }
 
-/// What a manifest says was asked of each table, `None` where it says something no spec can. A person's own k is not
-/// among it: the column is not released, nor named.
+/// What was asked of each table according to a manifest; `None` if no spec can ask for it. A person's own k is missing,
+/// because its column is neither released nor named.
 pub(crate) fn requirements(asked: &RequirementManifest, tables: &[TableManifest]) -> Option<Vec<Vec<Requirement>>> {
     let mut requirements = vec![vec![Requirement::K(asked.k)]; tables.len()];
     for (name, settings) in &asked.sensitive {
@@ -342,7 +344,7 @@ pub(crate) fn requirements(asked: &RequirementManifest, tables: &[TableManifest]
     Some(requirements)
 }
 
-/// What settings ask of a column, `None` where no spec can ask it.
+/// The requirements that settings ask of a column; `None` if no spec can ask for them.
 fn read_settings(column: &str, settings: &BTreeMap<String, Setting>) -> Option<Vec<Requirement>> {
     let mut requirements = Vec::new();
     let column = || column.to_owned();
@@ -382,7 +384,7 @@ fn read_settings(column: &str, settings: &BTreeMap<String, Setting>) -> Option<V
     Some(requirements)
 }
 
-/// What the verifier counted, as a manifest shows it.
+/// The counts of the verifier as a manifest writes them.
 pub(crate) fn achieved(found: &Findings) -> Achieved {
     let sensitive = sensitive_columns(found).into_iter().map(|(name, column)| (name, achieved_sensitive(column)));
     let learned = found.audiences.iter().filter(|audience| !audience.learned.is_empty());
@@ -431,7 +433,7 @@ pub fn sensitive_columns(found: &Findings) -> Vec<(String, &SensitiveFindings)> 
     of_one.chain(of_many).collect()
 }
 
-/// What a manifest calls a column; `table` where there are several.
+/// The name of a column in a manifest. `table` is given if there are several.
 fn column_name(table: Option<&str>, column: &str) -> String {
     match table {
         Some(table) => format!("{table}.{column}"),
@@ -439,7 +441,7 @@ fn column_name(table: Option<&str>, column: &str) -> String {
     }
 }
 
-/// The released column that a manifest calls so, and the position of its table.
+/// The released column with this name in a manifest, and the position of its table.
 fn place_of<'m>(name: &'m str, tables: &'m [TableManifest]) -> Option<(usize, &'m str)> {
     if let [_] = tables {
         return Some((0, name));

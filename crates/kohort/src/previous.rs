@@ -1,7 +1,7 @@
-//! [`Previous`]: earlier releases that a new one may be read beside, from their folders.
+//! [`Previous`]: earlier releases, whose readers may also read a new one, from their folders.
 //!
-//! Each is verified as anybody can verify it, before anything is made of it. A release that was itself made to be read
-//! beside others must come with all of them: what holds of two releases need not hold of three.
+//! Each release is first verified from its files, as anybody can. If it was itself made to be read together with others,
+//! these must be named, too, because a guarantee for two releases need not hold for three.
 
 use std::path::Path;
 
@@ -15,14 +15,14 @@ use crate::verification::{claim_reports, count_alone};
 
 /// Earlier releases.
 pub(crate) struct Previous {
-    /// What their files show.
+    /// The content of the releases' files.
     pub(crate) releases: Vec<PreviousRelease>,
-    /// Digests of their manifests.
+    /// Digests of the releases' manifests.
     pub(crate) manifests: Vec<String>,
 }
 
 impl Previous {
-    /// Reads the earlier releases of a spec. `folder` is where the spec's paths start.
+    /// Reads the earlier releases of a spec. Paths start from `folder`.
     pub(crate) fn read(
         spec: &Spec,
         folder: &Path,
@@ -57,8 +57,10 @@ impl Previous {
                 } else {
                     (format!("{n} earlier releases"), "are")
                 };
-                let message =
-                    format!("{} was made to be read beside {releases} that {are} not named here", release.display());
+                let message = format!(
+                    "{} was made to be read together with {releases} that {are} not named here",
+                    release.display()
+                );
                 return Err(Error::input(message, "name all of them: previous = [\"first/\", \"second/\"]"));
             }
         }
@@ -78,18 +80,21 @@ fn read_verified(release: &Path, original: &Table, progress: &dyn Progress) -> R
     if wrong.is_empty() { Ok((manifest, tables)) } else { Err(Error::NotMet(wrong).at(release)) }
 }
 
-/// Refuses what can't be read beside a register.
+/// Refuses kinds of releases that can't be compared with a register.
 fn refuse_other_kinds(release: &Path, manifest: &Manifest) -> Result<(), Error> {
     let kind = match () {
         () if !manifest.audiences.is_empty() => "for several audiences",
         () if manifest.register.is_none() && manifest.tables.len() > 1 => "of several tables",
         () => return Ok(()),
     };
-    let message = format!("{} is a release {kind}: what it says beside a register is not known", release.display());
+    let message = format!(
+        "{} is a release {kind}, which can't be compared with a release that uses a register",
+        release.display()
+    );
     Err(Error::input(message, "name releases of one table, with or without a register"))
 }
 
-/// Refuses releases that were made with other registers: nothing says who stood in them.
+/// Refuses releases that were made with registers which are not given, because nothing tells who was in them.
 fn refuse_other_registers(
     release: &Path,
     manifest: &Manifest,
@@ -104,11 +109,11 @@ fn refuse_other_registers(
     Err(Error::input(message, "name that file, too: previous = \"FILE\" in the register's section"))
 }
 
-/// Where the registers of a release described each person.
+/// For each person, the row that shows how the registers of a release described them.
 struct Places {
     rows: Vec<u32>,
-    /// Whether everybody of these registers is among them. Where registers have been added since, nothing says which of
-    /// them a private person stood in.
+    /// Whether `rows` has a row for all persons of these registers. If registers were added since, nothing tells in which of
+    /// them a private person was.
     is_whole: bool,
 }
 
@@ -149,8 +154,8 @@ fn is_same(joined: &JoinedRegister, a: u32, b: u32) -> bool {
     a == b || joined.rows.columns.iter().all(|column| column.ids[a as usize] == column.ids[b as usize])
 }
 
-/// What the verification of each release showed of it and of others that are named here. It says something of people
-/// who have left since, so it is used only where registers and columns of then are known in full.
+/// For each release the k that its manifest claims for it and others together. The claim also covers people who have left
+/// since, so it is used only where the registers and columns of that time are known in full.
 fn read_beside(manifests: &[String], read: &[(Manifest, bool)]) -> Vec<Option<ReadBeside>> {
     let beside = |(manifest, is_whole): &(Manifest, bool)| {
         let previous = manifest.previous.as_ref().filter(|_| *is_whole)?;

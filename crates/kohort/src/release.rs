@@ -1,4 +1,4 @@
-//! [`Release`]: a verified release in memory, and the ways out: a folder, a stream, Arrow batches.
+//! [`Release`]: a verified release in memory, which can be written to a folder, to a stream or to Arrow batches.
 
 use std::io::Write;
 use std::path::Path;
@@ -7,7 +7,7 @@ use kohort_io::{
     ColumnManifests, Private, ReleasedBatches, WriteOptions, WrittenFile, release_batches, stage, write_csv_to,
 };
 use kohort_model::{Manifest, Progress, ReleasedTable, Silent};
-use kohort_verify::Verified;
+use kohort_verify::{Findings, Verified};
 
 use crate::described::own_values_listed;
 use crate::error::Error;
@@ -15,8 +15,8 @@ use crate::manifest::Facts;
 
 /// A release that the verifier has accepted, with the private tables it was made from.
 ///
-/// There is no other way to one than [`crate::Job::anonymize`], so a `Release` satisfies what was asked. Each way out
-/// encodes the rows, reads them back and verifies them again.
+/// Only [`crate::Job::anonymize`] makes a `Release`, so it always satisfies what was asked. Each way of writing it encodes
+/// the rows, reads them back and verifies them again.
 #[derive(Debug)]
 pub struct Release {
     facts: Facts,
@@ -46,22 +46,27 @@ impl Release {
         Release { facts, release, private, manifest, rows_left_out }
     }
 
-    /// What was asked, reached and lost. Files have no names and no digests before they are written.
+    /// What was asked, reached and lost. Before the release is written, files have no names and no digests.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
+    }
+
+    /// What the verifier counted in the release. Its class sizes are not in the manifest.
+    pub fn findings(&self) -> &Findings {
+        self.release.findings()
     }
 
     /// Writes the release to a folder that does not exist yet or is empty. Tables have the format of their input, or
     /// Parquet where they came from memory.
     ///
     /// # Errors
-    /// [`Error::Io`] where the folder can't be written, [`Error::Input`] where something is there already. Then nothing is
-    /// kept.
+    /// [`Error::Io`] if the folder can't be written, [`Error::Input`] if it is not empty. Then nothing is kept.
     pub fn write(&self, folder: impl AsRef<Path>) -> Result<Manifest, Error> {
         self.write_with(folder, WriteOptions::default(), &Silent)
     }
 
-    /// The same, in another format or in place of another release, telling its progress.
+    /// Does the same as [`Release::write`], in another format or in place of another release. `progress` is told how far the
+    /// work is, and can cancel it.
     ///
     /// # Errors
     /// As [`Release::write`], and [`Error::Cancelled`].
@@ -80,10 +85,10 @@ impl Release {
         Ok(manifest)
     }
 
-    /// Writes the only table of the release as CSV, verified before the first byte leaves.
+    /// Writes the only table of the release as CSV. The bytes are verified before the first one is written.
     ///
     /// # Errors
-    /// [`Error::Input`] where the release has several tables, [`Error::Io`] where the stream can't be written.
+    /// [`Error::Input`] if the release has several tables, [`Error::Io`] if the stream can't be written.
     pub fn write_csv(&self, target: &mut dyn Write) -> Result<(), Error> {
         if self.release.get().tables.len() != 1 {
             return Err(Error::input("several tables can't be printed", "write the release to a folder"));
@@ -92,22 +97,22 @@ impl Release {
         Ok(())
     }
 
-    /// The released tables as Arrow batches, verified once more after they were encoded.
+    /// The released tables as Arrow batches, which are verified once more after they were encoded.
     ///
     /// # Errors
-    /// [`Error::Io`] where a column can't be encoded.
+    /// [`Error::Io`] if a column can't be encoded.
     pub fn to_batches(&self) -> Result<Vec<ReleasedBatches>, Error> {
         let (tables, _) = release_batches(&self.release, &self.private)?;
         Ok(tables)
     }
 
-    /// Rows of the private table, from 1, that no class can take beside earlier releases. They are for the publisher
+    /// Rows of the private table, counted from 1, that were left out because of earlier releases. They are for the publisher
     /// alone: the release and its manifest must not tell who was left out.
     pub fn rows_left_out(&self) -> &[u64] {
         &self.rows_left_out
     }
 
-    /// Columns whose released hierarchy lists no value that the private table lacks. If the publisher made the hierarchy
+    /// Columns whose released hierarchy lists only values that the private table holds. If the publisher made the hierarchy
     /// from the table, it tells readers which values the table holds, and should be withheld.
     pub fn own_values_listed(&self) -> Vec<String> {
         own_values_listed(&self.private.spec, &self.release.get().tables, &self.private.tables())

@@ -1,7 +1,7 @@
-//! [`suggest`]: roles and hierarchies from what columns hold and what they are called.
+//! [`suggest`]: suggests roles and hierarchies by the content and the names of columns.
 //!
-//! A suggestion is a starting point with its reason; where nothing speaks for another role, it is `quasi`, the
-//! careful one. Reasons hold counts, never values.
+//! A suggestion is a starting point and comes with its reason. If nothing points to another role, the suggestion is
+//! `quasi`, because that is the careful choice. Reasons contain counts, never values.
 
 mod contents;
 mod names;
@@ -11,6 +11,7 @@ mod render;
 
 use std::path::Path;
 
+use kohort_io::{Batches, read_batches_for_check};
 use kohort_model::{Notation, Progress, Role, Table, ValueType};
 use kohort_verify::{Followers, IdentifierKind, person_column};
 
@@ -22,16 +23,16 @@ pub use self::reading::Setting;
 use self::reading::FileReading;
 use crate::Error;
 
-/// One column's suggestion.
+/// The suggestion for one column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suggestion {
-    /// The column.
+    /// The name of the column.
     pub name: String,
-    /// What it is for.
+    /// The suggested role.
     pub role: Role,
-    /// The rest of its settings, as a spec writes them.
+    /// The other settings of the column, as a spec writes them.
     pub settings: &'static [(&'static str, &'static str)],
-    /// Why.
+    /// The reason for the suggestion.
     pub reason: String,
 }
 
@@ -40,15 +41,16 @@ pub struct Suggestion {
 pub struct Suggestions {
     /// The table's name.
     pub table: String,
-    /// How its file is read, where that needs to be said.
+    /// Settings that the file needs to be read.
     pub settings: Vec<Setting>,
     /// The column that names the person, and why.
     pub person: Option<(String, String)>,
-    /// Per column, in the table's order.
+    /// The suggestions for the table's columns, in their order.
     pub columns: Vec<Suggestion>,
 }
 
-/// Suggests how a file is read and what each of its columns is for: a place to begin, to be gone through line by line.
+/// Suggests how a file is read, and a role for each of its columns. The result is a place to begin: somebody who knows the
+/// data has to go through it line by line.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), kohort::Error> {
@@ -62,10 +64,18 @@ pub struct Suggestions {
 /// ```
 ///
 /// # Errors
-/// [`Error::Input`] where no way to read the file is found.
+/// [`Error::Input`] if no way to read the file is found.
 pub fn suggest(file: impl AsRef<Path>, progress: &dyn Progress) -> Result<Suggestions, Error> {
     let FileReading { table, notation, settings } = FileReading::new(file.as_ref(), progress)?;
     Ok(Suggestions { settings, ..suggest_roles(&table, &notation) })
+}
+
+/// Suggests the same for rows in memory. `name` is the name of the table.
+///
+/// # Errors
+/// [`Error::Input`] if a column can't be read.
+pub fn suggest_batches(name: &str, batches: &Batches, progress: &dyn Progress) -> Result<Suggestions, Error> {
+    Ok(suggest_roles(&read_batches_for_check(name, batches, progress)?, &Notation::default()))
 }
 
 const NONE: &[(&str, &str)] = &[];
@@ -73,10 +83,10 @@ const DATE: &[(&str, &str)] = &[("hierarchy", "\"date\"")];
 const FLAT: &[(&str, &str)] = &[("hierarchy", "\"flat\"")];
 const MASK: &[(&str, &str)] = &[("type", "\"text\""), ("hierarchy", "{ mask = \"right\" }")];
 
-/// A column is nearly unique where it has a value for nearly every person.
+/// A column with a different value for this share of the persons is nearly unique.
 const NEARLY_EVERY: f64 = 0.95;
 
-/// Suggests what each column of a table is for.
+/// Suggests a role for each column.
 fn suggest_roles(table: &Table, notation: &Notation) -> Suggestions {
     let profiles: Vec<Profile> = table.columns.iter().map(|column| Profile::new(column, notation)).collect();
     let sounds: Vec<Sounds> = table.columns.iter().map(|column| Sounds::of(&column.name)).collect();
@@ -103,8 +113,9 @@ fn suggest_roles(table: &Table, notation: &Notation) -> Suggestions {
     Suggestions { table: table.name.clone(), settings: Vec::new(), person, columns }
 }
 
-/// The column that names the person, and why: a key that sounds like it and has several rows per value, else the column
-/// that the others follow from, else a key that sounds like it or is different in every row.
+/// The column that names the person, and why. The first of these is chosen: a key that sounds like a person and has several
+/// rows per value; the column that determines most others; a key that sounds like a person; a key that is different in every
+/// row.
 fn find_person(table: &Table, profiles: &[Profile], sounds: &[Sounds]) -> Option<(usize, String)> {
     let keys = || (0..profiles.len()).filter(|&position| sounds[position].is_key && profiles[position].n_null == 0);
     let each_counts_once = |position: usize| {
@@ -116,14 +127,14 @@ fn find_person(table: &Table, profiles: &[Profile], sounds: &[Sounds]) -> Option
         return Some((position, each_counts_once(position)));
     }
     if let Some(found) = person_column(table, |_| true, Followers::MANY) {
-        let why = "within its values the others hardly vary";
+        let why = "in the rows of one value, most other columns hardly vary";
         return Some((found.position, format!("{}; {why}", each_counts_once(found.position))));
     }
     let unique = named.or_else(|| keys().find(|&position| profiles[position].is_unique()));
     unique.map(|position| (position, "different in every row".to_owned()))
 }
 
-/// What speaks for a column's role.
+/// The evidence for the role of a column.
 struct Evidence<'p> {
     profile: &'p Profile,
     sounds: Sounds,
@@ -154,7 +165,7 @@ impl Evidence<'_> {
             return (Role::Sensitive, NONE, format!("looks like {system}{ask}"));
         }
         if sounds.is_sensitive {
-            return (Role::Sensitive, NONE, format!("sounds like what nobody should learn{ask}"));
+            return (Role::Sensitive, NONE, format!("sounds like something that nobody should learn{ask}"));
         }
         if !sounds.is_quasi
             && let Some((role, why)) = self.role_of_unknown()
@@ -162,15 +173,15 @@ impl Evidence<'_> {
             return say(role, why);
         }
         let why = if sounds.is_quasi {
-            "sounds like what others could know about a person"
+            "sounds like something that others could know about a person"
         } else {
-            "might be known to others; plain, if it helps nobody to find a person"
+            "might be known to others; use plain if it helps nobody to find a person"
         };
         let (settings, how) = generalization(profile, sounds);
         (Role::Quasi, settings, format!("{why}; {how}"))
     }
 
-    /// The role of a column whose name says nothing, where what it holds does.
+    /// The role of a column whose name says nothing, if its values suggest one.
     fn role_of_unknown(&self) -> Option<(Role, &'static str)> {
         let profile = self.profile;
         let is_text = profile.value_type == ValueType::Text;

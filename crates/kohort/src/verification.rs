@@ -1,4 +1,4 @@
-//! [`verify`], [`verify_against`]: counts a release again, from its files and its manifest alone, or against the private
+//! [`verify`], [`verify_against`]: count a release again, from its files and its manifest alone, or against the private
 //! tables.
 
 use std::path::Path;
@@ -11,8 +11,9 @@ use kohort_model::spec::{RegisterRows, TableSpec, Unmatched};
 use kohort_model::{Distance, InRegister, LinkManifest, Manifest, Progress, Requirement, Role, Silent, Table};
 use kohort_verify::{
     Asked, AskedOfJoin, ClaimFindings, Findings, PrivateFacts, RegisterFacts, ReleasedLink, RowsOf, Skipped,
-    Suppressed, SuppressionLimit, ToldApart, Violation, Violations, check_claims, measure, measure_tables,
-    verify_alone, verify_joined_against, verify_joined_alone, verify_tables_against, verify_tables_alone,
+    Suppressed, SuppressionLimit, TablesAgainst, ToldApart, Violation, Violations, check_claims, measure,
+    measure_tables, verify_alone, verify_joined_against, verify_joined_alone, verify_tables_against,
+    verify_tables_alone,
 };
 
 use crate::Job;
@@ -25,29 +26,29 @@ use crate::manifest::{
 };
 use crate::previous::Previous;
 
-/// What counting a release again showed.
+/// The result of counting a release again.
 #[derive(Clone, Debug)]
 pub struct Verification {
-    /// What the release says of itself.
+    /// The manifest of the release.
     pub manifest: Manifest,
     /// What was counted.
     pub findings: Findings,
     /// Whether what was asked holds.
     pub verdict: Verdict,
-    /// What was asked and could not be counted, in words.
+    /// Requirements that could not be counted, in words.
     pub not_counted: Vec<String>,
-    /// Keys of the manifest, and what became of them.
+    /// Which keys of the manifest were confirmed, refuted or neither.
     pub claims: ClaimFindings,
-    /// Everything that is wrong; empty unless the verdict is [`Verdict::NotMet`].
+    /// All problems; empty unless the verdict is [`Verdict::NotMet`].
     pub wrong: Vec<Report>,
 }
 
-/// What was shown of a release that could be counted.
+/// The verdict on a release that could be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Something asked does not hold, or something claimed is not so.
+    /// A requirement does not hold, or a claim of the manifest is false.
     NotMet,
-    /// Whatever could be counted holds; the rest can't be seen in what was given.
+    /// Everything that could be counted holds. The rest can't be seen in the given files.
     InPart,
     /// Everything asked holds.
     Verified,
@@ -75,12 +76,12 @@ impl Verdict {
 /// ```
 ///
 /// # Errors
-/// [`Error::Input`] where there is no release, [`Error::NotMet`] where its files are not those of its manifest.
+/// [`Error::Input`] if there is no release, [`Error::NotMet`] if its files are not those of its manifest.
 pub fn verify(release: impl AsRef<Path>) -> Result<Verification, Error> {
     verify_with(release, &Silent)
 }
 
-/// The same, telling its progress.
+/// Does the same as [`verify`]. `progress` is told how far the work is, and can cancel it.
 ///
 /// # Errors
 /// As [`verify`], and [`Error::Cancelled`].
@@ -93,15 +94,15 @@ pub fn verify_with(release: impl AsRef<Path>, progress: &dyn Progress) -> Result
     judge(Compared { manifest, counted, private: None }, notes, wrong, progress)
 }
 
-/// Counts persons too, and checks that the release is a truthful recoding of the private tables of a job.
+/// Counts a release again, in persons, and checks that it is a truthful recoding of the private tables of a job.
 ///
 /// # Errors
-/// As [`verify`]; and [`Error::CannotTell`] where it was not decided whether the release can have come from these tables.
+/// As [`verify`], and [`Error::CannotTell`] if it was not decided whether the release can have come from these tables.
 pub fn verify_against(release: impl AsRef<Path>, job: &Job) -> Result<Verification, Error> {
     verify_against_with(release, job, &Silent)
 }
 
-/// The same, telling its progress.
+/// Does the same as [`verify_against`]. `progress` is told how far the work is, and can cancel it.
 ///
 /// # Errors
 /// As [`verify_against`], and [`Error::Cancelled`].
@@ -128,7 +129,7 @@ fn judge(
         return Err(Error::Cancelled);
     }
     if manifest.previous.is_some() && private.is_none() {
-        notes.push("what readers of earlier releases learn needs these and the register: see --against".to_owned());
+        notes.push("what readers of earlier releases learn can't be counted without those releases and the register; verify against the private tables to count it".to_owned());
     }
     let found = match counted {
         Ok(found) => found,
@@ -138,7 +139,7 @@ fn judge(
             return Err(if is_undecided { Error::CannotTell(wrong) } else { Error::NotMet(wrong) });
         }
     };
-    // What is said of figures, or of presence where nothing bounds it, takes nothing away from what was asked.
+    // Notes about figures don't concern a requirement, and notes about presence do so only if the spec bounds it.
     let takes_away = |skipped: &Skipped| match skipped {
         Skipped::Figures => false,
         Skipped::Presence => manifest.requirement.delta_presence.is_some(),
@@ -156,7 +157,7 @@ fn judge(
     Ok(Verification { manifest, findings: found, verdict, not_counted: notes, claims, wrong })
 }
 
-/// A release, what its private tables say of it, and what is known of them.
+/// A release, the counts in it, and facts about the private tables, if they are given.
 struct Compared {
     manifest: Manifest,
     counted: Result<Findings, Violations>,
@@ -217,11 +218,18 @@ impl Against<'_> {
         let unread = described.not_compared();
         wrong.extend(described.misdescribed()?);
         let requirements: Vec<Vec<Requirement>> = spec.tables.iter().map(|table| spec.requirements(table)).collect();
-        // In a table of persons each row is one.
+        // In a table of persons each row is one person.
         let suppressed = manifest.tables.iter().map(|table| table.rows_suppressed);
         let suppressed: Vec<Suppressed> = suppressed.map(|rows| Suppressed { rows, persons: rows }).collect();
-        let (limit, keys) = (limit_of(spec), spec.keys);
-        let counted = verify_tables_against(&tables, originals, schema, &requirements, &suppressed, limit, keys);
+        let against = TablesAgainst {
+            originals,
+            schema,
+            requirements: &requirements,
+            suppressed: &suppressed,
+            limit: limit_of(spec),
+            keys: spec.keys,
+        };
+        let counted = verify_tables_against(&tables, &against);
         let before = measure_tables(&without_orphans(originals, schema), &links)
             .map_err(|violations| Error::NotMet(violation_reports(&violations.0)))?;
         let private = PrivateFacts {
@@ -281,7 +289,7 @@ impl Against<'_> {
         Ok(Compared { manifest, counted, private: Some(private) })
     }
 
-    /// The release, and what its manifest should say of its cells.
+    /// The release, and the description of its cells that its manifest should have.
     fn described<'d>(
         &'d self,
         manifest: &'d Manifest,
@@ -292,7 +300,7 @@ impl Against<'_> {
         Described { folder: self.release, manifest, tables, expected, private, spec: &self.job.spec }
     }
 
-    /// The release of as many private tables.
+    /// Reads the release, which must have as many tables as the spec.
     fn read_of(&self, originals: &[Table], progress: &dyn Progress) -> Result<(Manifest, Vec<Table>), Error> {
         let (manifest, tables) = read_release_of(originals, self.release, progress)?;
         if tables.len() == originals.len() {
@@ -300,12 +308,12 @@ impl Against<'_> {
         }
         let count = |n: usize| if n == 1 { "1 table".to_owned() } else { format!("{n} tables") };
         let (spec, release) = (self.job.place(), self.release.display());
-        let message = format!("{spec} has {}, and {release} {}", count(originals.len()), count(tables.len()));
+        let message = format!("{spec} has {}, but {release} has {}", count(originals.len()), count(tables.len()));
         Err(Error::input(message, "verify against the spec that the release was made from"))
     }
 }
 
-/// Counts what the files of a release show by themselves; `notes` get what they don't.
+/// Counts what the files of a release show by themselves. `notes` gets what could not be counted.
 pub(crate) fn count_alone(
     release: &Path,
     manifest: &Manifest,
@@ -315,9 +323,9 @@ pub(crate) fn count_alone(
     let links = &manifest.links;
     let unknown = || {
         let message = format!("{}: manifest.json asks for something unknown", release.display());
-        Error::input(message, "use the version that wrote it")
+        Error::input(message, "use the version of kohort that wrote the release")
     };
-    // Beside a register the second table holds sensitive groups of the first.
+    // With a register the second table holds the sensitive groups of the first.
     let of_spec = if manifest.register.is_some() { manifest.tables.get(..1) } else { Some(&manifest.tables[..]) };
     let mut asked = of_spec.and_then(|tables| requirements(&manifest.requirement, tables)).ok_or_else(unknown)?;
     if manifest.requirement.person_k {
@@ -329,7 +337,7 @@ pub(crate) fn count_alone(
         let unmatched = register.unmatched.as_deref().map(|word| Unmatched::from_word(word).ok_or_else(unknown));
         let told_apart = match (register.joined_by.as_str(), unmatched.transpose()?) {
             ("key", None) => ToldApart::ByKey,
-            // Releases of before there was a choice counted everybody.
+            // Releases of versions without this choice counted everybody.
             ("values", unmatched) => ToldApart::ByValues(unmatched.unwrap_or(Unmatched::Count)),
             _ => return Err(unknown()),
         };
@@ -352,7 +360,8 @@ pub(crate) fn count_alone(
             Ok(match audiences.map_err(|UnknownSetting| unknown())? {
                 Some(mut audiences) => {
                     for coalition in &mut audiences.coalitions {
-                        // Of quasi columns the manifest says how labels are read.
+                        // For quasi columns the manifest says how labels are read, so only sensitive columns lack their
+                        // hierarchy.
                         let is_sensitive =
                             |name: &str| table.column(name).is_some_and(|column| column.role == Role::Sensitive);
                         set_hidden_aside(&mut coalition.requirements, notes, is_sensitive);
@@ -370,33 +379,35 @@ pub(crate) fn count_alone(
     }
 }
 
-/// Takes out what can't be counted without a hierarchy, and says so once.
+/// Removes requirements that can't be counted without a hierarchy, and notes each of them once.
 fn set_hidden_aside(asked: &mut Vec<Requirement>, notes: &mut Vec<String>, lacks_hierarchy: impl Fn(&str) -> bool) {
     let is_hidden = |requirement: &mut Requirement| {
         requirement.distance() == Some(Distance::Hierarchical) && requirement.column().is_some_and(&lacks_hierarchy)
     };
     for requirement in asked.extract_if(.., is_hidden) {
         let column = requirement.column().unwrap_or_default();
-        let note = format!("t of '{column}' needs its hierarchy, which is not released: see --against");
+        let note = format!(
+            "t of '{column}' needs its hierarchy, which is not released; verify against the private tables to count it"
+        );
         if !notes.contains(&note) {
             notes.push(note);
         }
     }
 }
 
-/// Too many persons left out, by what the manifest itself says.
+/// A report if the manifest itself says that too many persons were left out.
 fn claims_beyond_limit(manifest: &Manifest) -> Vec<Report> {
     let Manifest { persons, requirement, .. } = manifest;
     let limit = SuppressionLimit::share(requirement.max_suppressed);
     violation_reports(limit.exceeded(persons.suppressed, persons.n_out.saturating_add(persons.suppressed)).as_slice())
 }
 
-/// How many persons a private table has.
+/// The number of persons in a private table.
 fn n_persons(table: &Table) -> u64 {
     table.person_column().map_or(table.n_rows, |persons| persons.texts.len()) as u64
 }
 
-/// What a manifest says was asked, where the spec asks for something else.
+/// Reports every difference between what the spec asks and what the manifest says was asked.
 fn not_as_asked(manifest: &Manifest, job: &Job, links: &[LinkManifest]) -> Vec<Report> {
     let mut wrong = Vec::new();
     let mut claimed = manifest.links.clone();
@@ -407,24 +418,24 @@ fn not_as_asked(manifest: &Manifest, job: &Job, links: &[LinkManifest]) -> Vec<R
     let asked = [serde_json::to_string(&requirement(&job.spec)), serde_json::to_string(&audiences(&job.spec))];
     let claims = [serde_json::to_value(&manifest.requirement), serde_json::to_value(&manifest.audiences)];
     if !asked.into_iter().zip(claims).all(|(asked, claimed)| reads_as(asked, claimed)) {
-        let message = format!("{} asks for something else than manifest.json says was asked", job.place());
+        let message = format!("{} asks for something other than manifest.json says was asked", job.place());
         wrong.push(Report::new(message).hint(hint));
     }
     if links != claimed {
-        let message = format!("{} joins tables otherwise than manifest.json says", job.place());
+        let message = format!("{} joins tables in another way than manifest.json says", job.place());
         wrong.push(Report::new(message).hint(hint));
     }
     wrong
 }
 
-/// Whether JSON reads as this value. Reading can change the last bit of a fraction, and does so in the same way each time,
-/// so what is asked is compared after it was written and read as the manifest was.
+/// Whether JSON text reads as this value. Reading can change the last bit of a fraction, always in the same way. So the
+/// spec's requirement is also written and read before it is compared.
 fn reads_as(asked: serde_json::Result<String>, claimed: serde_json::Result<serde_json::Value>) -> bool {
     let read = asked.and_then(|asked| serde_json::from_str::<serde_json::Value>(&asked));
     matches!((read, claimed), (Ok(read), Ok(claimed)) if read == claimed)
 }
 
-/// Registers that are not those of the manifest, or are used otherwise.
+/// Reports every register, or use of a register, that differs from the manifest.
 fn other_registers(manifest: &Manifest, read: &LoadedRegisters, job: &Job) -> Vec<Report> {
     let spec = &job.spec;
     let hint = "verify against the spec and the registers that the release was made from";
@@ -439,19 +450,19 @@ fn other_registers(manifest: &Manifest, read: &LoadedRegisters, job: &Job) -> Ve
         .map(|register| (register.release.as_str(), register.joined_by.as_str(), register.unmatched.as_deref()));
     let unmatched = (read.by == JoinedBy::Values).then(|| spec.unmatched().word());
     if used != Some((spec.register.release.word(), joined_by_word(read.by), unmatched)) {
-        let message = format!("{} uses registers otherwise than manifest.json says", job.place());
+        let message = format!("{} uses registers in another way than manifest.json says", job.place());
         wrong.push(Report::new(message).hint(hint));
     }
     wrong
 }
 
-/// Claims that are not so.
+/// Reports for false claims.
 pub(crate) fn claim_reports(claims: &ClaimFindings) -> Vec<Report> {
-    let hint = "the manifest is not this release's: don't trust it";
+    let hint = "the manifest does not belong to this release: don't trust it";
     claims.wrong.iter().map(|claim| Report::new(claim.to_string()).hint(hint)).collect()
 }
 
-/// The private table, if its quasi columns were released as they are.
+/// The counts of the private table, as if its quasi columns were released unchanged.
 fn measure_before<'a>(original: &Table, asked: impl Into<Asked<'a>>) -> Result<Findings, Error> {
     measure(original, &original.with_role(Role::Quasi), &[], asked)
         .map_err(|violations| Error::NotMet(violation_reports(&violations.0)))

@@ -1,12 +1,12 @@
-//! The library as a program uses it: the same bytes as from files, errors by kind, cancelling.
+//! The library as a program uses it: it gives the same bytes as files do, errors have kinds, and work can be cancelled.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use kohort::{
@@ -39,13 +39,52 @@ fn table() -> Table {
         .sensitive("disease", [LDiversity::distinct(2)])
 }
 
-/// The files of a release but for its manifest, by name.
+/// The files of a release except its manifest, by name.
 fn files(folder: &Path) -> BTreeMap<String, String> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let entries = entries.filter(|path| !path.ends_with("manifest.json"));
     entries
         .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), fs::read_to_string(&path).unwrap()))
         .collect()
+}
+
+#[test]
+fn a_hierarchy_in_memory_stands_in_for_a_file() {
+    let from_file = Table::from_batches([people()])
+        .unwrap()
+        .person("id")
+        .quasi("age", Hierarchy::none())
+        .quasi("job", Hierarchy::file("nowhere.csv"))
+        .sensitive("disease", [LDiversity::distinct(2)])
+        .k(4);
+    let job = from_file.build().unwrap();
+    assert!(matches!(job.anonymize(), Err(Error::Input(_))));
+    let job = job.instead_of_text("nowhere.csv", "nurse;health;*\ncook;kitchen;*\nclerk;office;*\n");
+    let release = job.anonymize().unwrap();
+    let expected = table().k(4).anonymize().unwrap();
+    let csv = |release: &kohort::Release| {
+        let mut bytes = Vec::new();
+        release.write_csv(&mut bytes).unwrap();
+        bytes
+    };
+    assert_eq!(csv(&release), csv(&expected));
+    assert_eq!(release.findings().k, release.manifest().achieved.k);
+    assert_eq!(release.findings().smallest_classes[0].0, release.manifest().achieved.k);
+}
+
+#[test]
+fn suggestions_for_rows_in_memory_are_those_for_their_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("people.csv");
+    let mut text = "id,age,job,disease\n".to_owned();
+    for row in 0..40 {
+        let (job, disease) = (["nurse", "cook", "clerk"][row % 3], ["flu", "gout"][row % 2]);
+        text += &format!("{row},{},{job},{disease}\n", 20 + row * 7 % 50);
+    }
+    fs::write(&file, text).unwrap();
+    let batches = Batches::new(people().schema(), vec![people()]).unwrap();
+    let of_memory = kohort::suggest_batches("people", &batches, &Silent).unwrap();
+    assert_eq!(of_memory, kohort::suggest(&file, &Silent).unwrap());
 }
 
 #[test]
@@ -128,7 +167,7 @@ fn columns_of_one_name_in_two_tables_keep_their_own_hierarchies() {
         RecordBatch::try_from_iter([("id", id), ("job", job)]).unwrap()
     };
     let wards = Hierarchy::paths([["a", "ward", "*"], ["b", "ward", "*"]]);
-    // Each hierarchy lacks the other table's values, so taking one for the other is refused.
+    // Each hierarchy lacks the values of the other table, so mixing them up would be an error.
     let release = JobBuilder::new(2)
         .table("person", table())
         .table("visit", Table::from_batches([visits()]).unwrap().parent("person", "id").quasi("job", wards))
@@ -138,7 +177,7 @@ fn columns_of_one_name_in_two_tables_keep_their_own_hierarchies() {
 
 #[test]
 fn hard_values_are_read_from_a_release_of_every_format() {
-    // Each row twice, so that with k = 2 every class is of one value and shows it as it was.
+    // Each row occurs twice, so with k = 2 every class has one value and shows it unchanged.
     let rows = [
         "00000,9007199254740993,1.50,0001-01-01,1969-12-31T23:59:59.999999999Z,\"a,b\",true",
         "00123,-9223372036854775808,-0.10,1582-10-15,1970-01-01 00:00:00,\"say \"\"no\"\"\",false",
@@ -184,7 +223,7 @@ fn errors_are_told_apart_by_their_kind() {
     assert!(matches!(release.write(folder.path().join("out")), Err(Error::Input(_))));
     fs::write(folder.path().join("out/table.parquet"), "other bytes").unwrap();
     assert!(matches!(kohort::verify(folder.path().join("out")), Err(Error::NotMet(_))));
-    // Rows are counted as persons although every age has an id of its own, so k would mean little.
+    // Rows are counted as persons although every age has its own id, so k would mean little.
     let rows = Table::from_batches([people()])
         .unwrap()
         .quasi("id", Hierarchy::none())
@@ -200,7 +239,7 @@ fn errors_are_told_apart_by_their_kind() {
     assert!(!accepted.manifest().accepted_risks.is_empty());
 }
 
-/// Cancels once it was asked so many times.
+/// Cancels the work once it was asked a number of times whether to go on.
 struct Impatient {
     asked: AtomicU64,
     patience: u64,
@@ -241,6 +280,33 @@ fn work_of_every_kind_can_be_cancelled_at_any_time() {
         }
         assert!(n_cancelled >= 3, "{name}: cancelled {n_cancelled} times only");
     }
+}
+
+/// Counts how often each stage asks whether it is cancelled.
+#[derive(Default)]
+struct Asked {
+    stage: Mutex<String>,
+    n_asked: Mutex<BTreeMap<String, u64>>,
+}
+
+impl Progress for Asked {
+    fn begin(&self, stage: &str, _total: u64) {
+        stage.clone_into(&mut self.stage.lock().unwrap());
+    }
+    fn advance(&self, _steps: u64) {}
+    fn is_cancelled(&self) -> bool {
+        let stage = self.stage.lock().unwrap().clone();
+        *self.n_asked.lock().unwrap().entry(stage).or_default() += 1;
+        false
+    }
+}
+
+#[test]
+fn the_search_for_several_audiences_notices_cancelling_on_its_way() {
+    let progress = Asked::default();
+    Job::read(example("accidents").join("release.toml")).unwrap().anonymize_with(&progress).unwrap();
+    let n_asked = progress.n_asked.lock().unwrap();
+    assert!(n_asked.get("butterflies").is_some_and(|n| *n > 100), "{n_asked:?}");
 }
 
 #[test]

@@ -2,10 +2,10 @@
 //!
 //! | module | its job |
 //! | --- | --- |
-//! | [`meaning`] | what a label can stand for, and whether that could satisfy a condition |
-//! | [`rewrite`] | finds comparisons with labels in a plan, and has them asked of [`meaning`] |
+//! | [`meaning`] | the values a label can stand for, and whether one of them could satisfy a condition |
+//! | [`rewrite`] | finds comparisons with labels in a plan and replaces them by functions of [`meaning`] |
 //!
-//! This crate knows nothing of views, persons, classes or sessions. Its caller says which columns of a scan show labels
+//! This crate knows nothing of views, persons, classes or sessions. The caller says which columns of a scan show labels
 //! ([`rewrite::ProtectedColumns`]).
 
 pub mod meaning;

@@ -2,21 +2,22 @@
 //!
 //! A protected column of an A-view shows labels: a value, a closed range `[20,29]`, a node of the column's hierarchy,
 //! or `*`. A comparison with such a column asks whether the value behind the label *could* satisfy it. So every
-//! condition here is "there is a value the label can stand for such that ...", decided for each comparison by itself.
+//! condition means "there is a value that the label can stand for and that satisfies it", for each comparison by itself.
 //!
 //! # Guarantee
-//! no false "no": where a label was made from a value that satisfies a condition, the label could. And no
-//! false "yes": where a label could, one of the values it stands for does. What a label stands for follows
-//! from the label and from what the owner wrote down, never from which values the rows hold: a tree that
-//! a rule made from the rows is not looked at, or else trying all values would list those that occur.
+//! - No false "no": if a label was made from a value that satisfies a condition, the label could satisfy it.
+//! - No false "yes": if a label could satisfy a condition, one of the values it can stand for does.
+//! - The values a label can stand for follow from the label and from what the owner wrote down, never from the rows. A tree
+//!   that a rule made from the rows is not used, because a reader who tries all values would learn which of them occur.
 //! # Paper
 //! `[EPS+12]` section 5.1, step 4: AVLIKE, there for `=` and hierarchies only
 //! # Deviations
-//! a cell that is NULL is masked and matches nothing but IS NULL; `*` can stand for null too where the
-//! type of the column has nulls; a literal is a value, never a label: `zipcode = '885**'` matches nothing
-//! numbers, dates and truth values under MASK are compared by order as if their labels said nothing
+//! - A cell that is NULL is hidden and matches nothing but IS NULL.
+//! - `*` can also stand for null if the column may hold nulls.
+//! - A literal is a value, never a label: `zipcode = '885**'` matches nothing.
+//! - Numbers, dates and truth values under MASK are compared by order as if their labels were `*`.
 //! # Cost
-//! per distinct label and batch, a search in the hierarchy or the parsing of a range
+//! Per distinct label and batch, a search in the hierarchy or the parsing of a range.
 
 mod carried;
 mod condition;
@@ -43,6 +44,7 @@ use std::sync::Arc;
 
 use kohort_model::hierarchy::{MaskSide, Rule};
 use kohort_model::{Hierarchy, Notation, Value, ValueType};
+use serde::{Deserialize, Serialize};
 
 use mask::{Hides, Mask};
 use possible::{End, Values};
@@ -50,7 +52,7 @@ use tree::Tree;
 
 const ANYTHING: &str = "*";
 
-/// What the labels of one protected column can stand for.
+/// The values that the labels of one protected column can stand for.
 pub struct Meaning {
     view: String,
     column: String,
@@ -59,16 +61,16 @@ pub struct Meaning {
     may_be_null: bool,
 }
 
-/// What the labels of a column are.
-#[derive(PartialEq)]
-enum Labels {
+/// The kind of labels in a column. `T` is a hierarchy, or its number while it is sent to another process.
+#[derive(PartialEq, Serialize, Deserialize)]
+enum Labels<T = Tree> {
     /// Nodes of a hierarchy whose values its owner listed.
-    Nodes(Tree),
+    Nodes(T),
     /// Values and ranges.
     Ranges,
     /// Values and levels of dates.
     Dates,
-    /// Values, and texts with stars at one side.
+    /// Values, and texts with stars at one end.
     Masks { side: MaskSide, width: usize, hides: Hides },
 }
 
@@ -77,7 +79,7 @@ enum Labels {
 #[non_exhaustive]
 pub enum MeaningError {
     /// A leaf of the hierarchy is not of the column's type.
-    #[error("column '{column}' of '{view}': {n} leaves of its hierarchy are no values of type {value_type}")]
+    #[error("column '{column}' of '{view}': {n} leaves of its hierarchy are not values of type {value_type}")]
     ForeignLeaves {
         /// The view.
         view: String,
@@ -89,7 +91,7 @@ pub enum MeaningError {
         n: usize,
     },
     /// A literal is not of the column's type.
-    #[error("column '{column}' of '{view}' is compared with something that is no {value_type}")]
+    #[error("column '{column}' of '{view}' is compared with a value that is not of type {value_type}")]
     NotOfType {
         /// The view.
         view: String,
@@ -99,7 +101,7 @@ pub enum MeaningError {
         value_type: ValueType,
     },
     /// A label is neither a value nor a range nor a node.
-    #[error("column '{column}' of '{view}' shows a label that is no value, range or node of its hierarchy")]
+    #[error("column '{column}' of '{view}' shows a label that is not a value, range or node of its hierarchy")]
     UnreadableLabel {
         /// The view.
         view: String,
@@ -123,7 +125,10 @@ impl MeaningError {
 
 impl Meaning {
     /// The meaning of `column` of `view`, whose values have this type. With a hierarchy a label is one of its nodes,
-    /// else a value or a range. `may_be_null` says whether `*` and the root can stand for null as well.
+    /// otherwise a value or a range. `may_be_null` says whether `*` and the root can stand for null as well.
+    ///
+    /// # Errors
+    /// If leaves of the hierarchy are not of the type.
     pub fn new(
         view: &str,
         column: &str,
@@ -138,7 +143,7 @@ impl Meaning {
         Ok(Meaning { view: view.to_owned(), column: column.to_owned(), value_type, labels, may_be_null })
     }
 
-    /// The same for a hierarchy that a rule made from the values of the column.
+    /// The meaning of a column whose hierarchy a rule made from the column's values.
     pub fn by_rule(
         view: &str,
         column: &str,
@@ -157,7 +162,7 @@ impl Meaning {
         Meaning { view: view.to_owned(), column: column.to_owned(), value_type, labels, may_be_null }
     }
 
-    /// The same where values may come that are longer than all the rule saw.
+    /// The same meaning for a column that may get longer values than the rule has seen.
     pub fn with_longer_values(mut self) -> Meaning {
         if let Labels::Masks { hides, .. } = &mut self.labels {
             *hides = Hides::AnyNumber;
@@ -180,12 +185,16 @@ impl Meaning {
         self.value_type
     }
 
-    /// Whether the texts of values can be told, so that LIKE means something: of text, and of all that has a hierarchy.
+    /// Whether LIKE has a meaning, because the texts of the values are known: for text, and for values under a listed
+    /// hierarchy or a mask.
     pub fn has_texts(&self) -> bool {
         matches!(self.labels, Labels::Nodes(_) | Labels::Masks { .. }) || self.value_type == ValueType::Text
     }
 
     /// A literal as a value of the column.
+    ///
+    /// # Errors
+    /// If the literal is not of the column's type.
     pub fn point(&self, text: &str) -> Result<Point, MeaningError> {
         Point::parse(text, self.value_type).ok_or_else(|| MeaningError::NotOfType {
             view: self.view.clone(),
@@ -194,7 +203,10 @@ impl Meaning {
         })
     }
 
-    /// What a label can stand for.
+    /// The values that a label can stand for.
+    ///
+    /// # Errors
+    /// If the label can't be read.
     pub fn possible<'a>(&'a self, label: &'a str) -> Result<Possible<'a>, MeaningError> {
         let value = || Value::parse(label, self.value_type, &Notation::default()).map(Values::one);
         let everything = || (label == ANYTHING).then(|| Values::everything(self.value_type));

@@ -1,22 +1,22 @@
-//! [`RewriteComparisons`]: comparisons with labels become "could be", before anything else looks at a plan.
+//! [`RewriteComparisons`]: comparisons with labels become "could be", before any other rule sees the plan.
 //!
 //! The rule follows every column from its scan to where it is compared: through projections, aliases, subqueries, CTEs,
-//! joins, set operations, grouping. Where a protected column meets a comparison in WHERE, HAVING, ON or FILTER, the
-//! predicate is brought to negation normal form and each comparison becomes a function of [`crate::meaning`]. Labels may be
-//! shown, grouped, sorted and counted as the texts they are. Everything else that touches a label is refused by name.
+//! joins, set operations and grouping. If a protected column is compared in WHERE, HAVING, ON or FILTER, the predicate is
+//! brought to negation normal form and each comparison becomes a function of [`crate::meaning`]. Labels may be shown,
+//! grouped, sorted and counted as texts. Any other use of a label is refused, with the name of its column.
 //!
-//! [`RefuseRawComparisons`] is the net below: it runs last, finds columns by another way, and fails a plan in which a
-//! plain comparison still touches a label.
+//! [`RefuseRawComparisons`] is a safety net. It runs last, finds labels in another way, and refuses a plan in which a plain
+//! comparison still touches a label.
 //!
 //! # Guarantee
-//! a plan that passes holds no plain comparison with a label; running the rule again changes nothing
+//! A plan that passes has no plain comparison with a label. Running the rule again changes nothing.
 //! # Paper
 //! `[EPS+12]` section 5.1, step 4, and section 6 for joins
 //! # Deviations
-//! the paper rewrites `=` only. Here every comparison is asked on its own, so `a = 1 AND a <> 1` can be true of
-//! a row; `NOT IN (SELECT ...)` has no such meaning and is refused
+//! The paper rewrites `=` only. Here every comparison is asked by itself, so `a = 1 AND a <> 1` can be true of a row.
+//! `NOT IN (SELECT ...)` has no such meaning and is refused.
 //! # Cost
-//! one pass over the plan; plans without protected columns are returned as they are
+//! One pass over the plan. Plans without protected columns are returned unchanged.
 
 mod constant;
 mod error;
@@ -48,7 +48,7 @@ use crate::meaning::Meaning;
 use lineage::{Origin, Rewriter, Scope};
 use predicate::Polarity;
 
-/// Per column of a table's full schema its meaning, `None` for plain columns.
+/// For each column of a table's full schema, its meaning, `None` for plain columns.
 pub type Meanings = Arc<[Option<Arc<Meaning>>]>;
 
 type OfScan = dyn Fn(&TableScan) -> Option<Meanings> + Send + Sync;
@@ -60,7 +60,7 @@ pub struct ProtectedColumns {
 }
 
 impl ProtectedColumns {
-    /// Asks a function, which returns `None` for tables that are no A-views.
+    /// Asks a function, which returns `None` for tables without protected columns.
     pub fn new(of_scan: impl Fn(&TableScan) -> Option<Meanings> + Send + Sync + 'static) -> ProtectedColumns {
         ProtectedColumns { of_scan: Arc::new(of_scan) }
     }
@@ -69,10 +69,10 @@ impl ProtectedColumns {
         (self.of_scan)(scan)
     }
 
-    /// A predicate over the columns of one table, which have these meanings, as it is rewritten in a plan.
+    /// A predicate over the columns of one table, which have these meanings, as the rule rewrites it in a plan.
     ///
     /// # Errors
-    /// Where it can't be given a meaning.
+    /// If a comparison has no meaning for labels.
     pub fn rewritten(&self, predicate: Expr, schema: &DFSchemaRef, meanings: &Meanings) -> Result<Expr> {
         let origin = |meaning: &Option<Arc<Meaning>>| meaning.clone().map_or(Origin::Raw, Origin::Protected);
         let origins: Vec<Origin> = meanings.iter().map(origin).collect();

@@ -1,14 +1,15 @@
-//! [`Audiences`]: who receives a release, what each of them may know, and what each must not be able to do with it,
-//! alone or together with others.
+//! [`Audiences`]: who receives a release, which columns each recipient may know, and which requirements hold for each
+//! of them, alone or together with others.
 
 use crate::Requirement;
 
-/// The recipients of one released table. All receive the same rows; each may know other columns about a person.
+/// The recipients of one released table. All receive the same rows, but each may know other columns about a person.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Audiences {
-    /// In the order of their names.
+    /// The audiences, in the order of their names.
     pub each: Vec<Audience>,
-    /// Audiences that may put together what they know: all of them first, where that is asked, then by name.
+    /// Audiences that may combine what they know: all of them first, if the spec has requirements for that, then by
+    /// name.
     pub coalitions: Vec<Coalition>,
     /// Which columns may decide how rows are grouped.
     pub steer: Steer,
@@ -19,24 +20,24 @@ pub struct Audiences {
 /// The library's `kohort::Audience` builds the section of a spec that describes one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Audience {
-    /// Its name in the spec.
+    /// The name in the spec.
     pub name: String,
-    /// The quasi columns it may know, by name.
+    /// The names of the quasi columns that the audience may know.
     pub quasi: Vec<String>,
-    /// What every class of rows that look the same in these columns must satisfy. Holds exactly one
-    /// [`Requirement::K`], the audience's own. A requirement on a quasi column that the audience does not know speaks
-    /// of the cells that the release shows in it, see [`Requirement`].
+    /// What every class of rows that look the same in these columns must satisfy. Contains exactly one
+    /// [`Requirement::K`], that of the audience. A requirement on a quasi column that the audience does not know
+    /// applies to the cells that the release shows in the column, see [`Requirement`].
     pub requirements: Vec<Requirement>,
 }
 
-/// Audiences that may put together what they know.
+/// Audiences that may combine what they know.
 ///
 /// The library's `kohort::Coalition` builds the section of a spec that describes one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Coalition {
-    /// Its name in the spec; none for all audiences together.
+    /// The name in the spec; `None` for all audiences together.
     pub name: Option<String>,
-    /// The names of its members.
+    /// The names of the members.
     pub members: Vec<String>,
     /// What every class of rows that look the same in the columns of all members must satisfy.
     pub requirements: Vec<Requirement>,
@@ -45,21 +46,22 @@ pub struct Coalition {
 /// Which columns may decide how rows are grouped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Steer {
-    /// All columns: the least loss. Who knows the algorithm may learn something about columns that only others know.
+    /// All columns, which gives the least loss. A reader who knows the algorithm may learn something about columns that
+    /// only others know.
     #[default]
     All,
-    /// For each group the columns that every audience concerned knows. Whoever knows the algorithm learns nothing
-    /// from it, as long as k is all that is asked.
+    /// Only columns that every audience concerned knows. A reader who knows the algorithm learns nothing from it, as
+    /// long as k is the only requirement.
     Common,
 }
 
 impl Audiences {
-    /// Audiences that nobody fears to collude.
+    /// Audiences without coalitions.
     pub fn new(each: Vec<Audience>) -> Self {
         Audiences { each, coalitions: Vec::new(), steer: Steer::All }
     }
 
-    /// The same, with a k of all audiences together where one is given.
+    /// Adds a k for all audiences together, if one is given.
     #[must_use]
     pub fn with_collusion_k(mut self, k: Option<u32>) -> Self {
         if let Some(k) = k {
@@ -69,7 +71,7 @@ impl Audiences {
         self
     }
 
-    /// Every column any audience may know, each once, in the order of their first mention.
+    /// Every column that some audience may know, each once, in the order of their first mention.
     pub fn union(&self) -> Vec<&str> {
         columns_of(self.each.iter())
     }
@@ -91,22 +93,22 @@ fn columns_of<'a>(audiences: impl Iterator<Item = &'a Audience>) -> Vec<&'a str>
 }
 
 impl Audience {
-    /// Persons in its smallest class.
+    /// The k of the audience.
     pub fn k(&self) -> u32 {
         k_of(&self.requirements).unwrap_or(1)
     }
 }
 
 impl Coalition {
-    /// What all audiences together are called where a coalition needs a name. No coalition of a spec has it.
+    /// The name of the coalition of all audiences. No coalition in a spec may have this name.
     pub const ALL: &'static str = "all";
 
-    /// Persons in its smallest class, where that is asked.
+    /// The k of the coalition, if it has one.
     pub fn k(&self) -> Option<u32> {
         k_of(&self.requirements)
     }
 
-    /// Its name, or the word for all audiences together.
+    /// The name of the coalition, or [`Coalition::ALL`].
     pub fn word(&self) -> &str {
         self.name.as_deref().unwrap_or(Coalition::ALL)
     }

@@ -1,7 +1,7 @@
 //! Properties of the readers of this crate, for arbitrary bytes. The targets in `fuzz/` call these functions with bytes
 //! that a fuzzer makes up, and the tests call them with the files in `fuzz/corpus`.
 //!
-//! Every function panics where a property does not hold.
+//! Every function panics if a property does not hold.
 
 use std::collections::HashSet;
 
@@ -9,11 +9,11 @@ use crate::hierarchy::{HierarchyError, HierarchyErrors, Rule};
 use crate::spec::{HierarchySource, SpecError, SpecErrors};
 use crate::{Hierarchy, Notation, Note, Spec, Texts, Value, ValueType};
 
-/// Labels hold this text in the place of `~`, and no problem may show it.
+/// Labels contain this text in place of `~`, and no message may show it.
 const CANARY: &str = "Canary7c1";
 
-/// Reads a spec. The result must not depend on where in the file it stands, every problem must have a place, and a spec
-/// that comes out must be consistent in itself.
+/// Reads a spec. The result must not depend on where in the file the spec begins, every fault must have a place, and a
+/// spec that is returned must be consistent in itself.
 pub fn spec(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let read = Spec::parse(text);
@@ -35,7 +35,7 @@ pub fn spec(data: &[u8]) {
     }
 }
 
-/// The problems of a text that two lines were put before, with their lines in the text alone.
+/// The faults of a text after two added lines, with their lines counted without these two.
 fn moved_up(SpecErrors(problems): SpecErrors) -> SpecErrors {
     let up = |problem: SpecError| SpecError { line: problem.line.map(|line| line - 2), ..problem };
     SpecErrors(problems.into_iter().map(up).collect())
@@ -74,7 +74,7 @@ fn is_consistent(spec: &Spec) {
     }
 }
 
-/// A rule that a spec may hold makes a tree, or says why not, whatever the values are.
+/// A rule from a spec makes a tree or returns an error, whatever the values are.
 fn makes_trees(rule: &Rule, notation: &Notation) {
     assert_eq!(rule.check(), Ok(()));
     let spellings =
@@ -90,7 +90,7 @@ fn makes_trees(rule: &Rule, notation: &Notation) {
     }
 }
 
-/// A date format that a spec may hold spells dates without a panic.
+/// A date format from a spec spells dates without a panic.
 fn can_be_spelled(notation: &Notation) {
     for value in [Value::Date(0), Value::Date(i32::MAX), Value::Timestamp(1), Value::Timestamp(i128::MAX)] {
         if let Some(text) = value.spell(notation) {
@@ -101,8 +101,8 @@ fn can_be_spelled(notation: &Notation) {
     }
 }
 
-/// Reads paths and edges of a hierarchy. A tree must be well-formed and survive being written as a file; a problem must
-/// name lines of the text and no label.
+/// Reads paths and edges of a hierarchy. A tree must be well-formed and stay the same when it is written and read
+/// again. A fault must name lines of the text and no label.
 pub fn hierarchy(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let text = text.replace('~', CANARY);

@@ -1,7 +1,7 @@
-//! [`Hierarchy`]: a tree over a column's values (a DGH), its root standing for everything.
+//! [`Hierarchy`]: a tree over a column's values (a DGH). Its root stands for everything.
 //!
-//! A label names one node. Leaves are the values; every inner node has a leaf below it. Siblings keep the order in
-//! which they were first met, so the depth-first order of leaves is the order of the file.
+//! A label names one node. Leaves are the values, and every inner node has a leaf below it. Siblings keep the order in
+//! which they first occur, so the depth-first order of leaves is the order of the file.
 
 mod error;
 mod make;
@@ -16,9 +16,9 @@ pub use make::{DateLevel, MakeError, MaskSide, Rule};
 
 use crate::Texts;
 
-/// A tree over a column's values. Nodes are numbered from 0, the root, parents before their children.
+/// A tree over a column's values. Nodes are numbered from 0, which is the root, with parents before their children.
 ///
-/// The library's `kohort::Hierarchy` is what a spec says about one, before values are known.
+/// The library's `kohort::Hierarchy` describes a hierarchy in a spec, before values are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hierarchy {
     labels: Texts,
@@ -26,7 +26,7 @@ pub struct Hierarchy {
     /// Children of node `n` are `children[child_starts[n]..child_starts[n + 1]]`.
     child_starts: Vec<u32>,
     children: Vec<u32>,
-    /// Nodes by their labels, to find one.
+    /// Finds the node of a label.
     by_label: LabelIndex,
 }
 
@@ -42,7 +42,7 @@ impl Hierarchy {
         Self::from_parents(labels, parents)
     }
 
-    /// The hierarchy that [`Hierarchy::nodes`] listed; `None` where no hierarchy lists these nodes.
+    /// The hierarchy with the nodes that [`Hierarchy::nodes`] lists; `None` if they don't form a hierarchy.
     pub fn from_nodes<'a>(nodes: impl IntoIterator<Item = (&'a str, u32)>) -> Option<Hierarchy> {
         let (mut labels, mut parents) = (Texts::new(), Vec::new());
         let mut known = HashSet::new();
@@ -57,13 +57,13 @@ impl Hierarchy {
         (!parents.is_empty()).then(|| Self::from_parents(labels, parents))
     }
 
-    /// Labels and parents of all nodes, parents before their children; the root is its own parent.
+    /// The label and the parent of each node, parents before their children. The root is its own parent.
     pub fn nodes(&self) -> impl Iterator<Item = (&str, u32)> {
         self.labels.iter().zip(self.parents.iter().copied())
     }
 
-    /// Nodes by label and parent. Node 0 is the root and its own parent; a parent's number is below its children's;
-    /// no label occurs twice. Readers check that; here it is taken for granted.
+    /// The hierarchy of nodes with these labels and parents. Callers guarantee that node 0 is the root and its own
+    /// parent, that parents have lower numbers than their children, and that no label occurs twice.
     fn from_parents(labels: Texts, parents: Vec<u32>) -> Self {
         let n_nodes = labels.len();
         debug_assert!(parents.iter().enumerate().all(|(node, &parent)| node == 0 || (parent as usize) < node));
@@ -90,27 +90,27 @@ impl Hierarchy {
         0
     }
 
-    /// How many nodes there are, leaves and root included.
+    /// The number of nodes, leaves and root included.
     pub fn n_nodes(&self) -> usize {
         self.parents.len()
     }
 
-    /// A node's label.
+    /// The label of a node.
     pub fn label(&self, node: u32) -> &str {
         self.labels.get(node)
     }
 
-    /// A node's parent, `None` for the root.
+    /// The parent of a node; `None` for the root.
     pub fn parent(&self, node: u32) -> Option<u32> {
         (node != 0).then(|| self.parents[node as usize])
     }
 
-    /// A node's children, in order.
+    /// The children of a node, in order.
     pub fn children(&self, node: u32) -> &[u32] {
         &self.children[self.child_starts[node as usize] as usize..self.child_starts[node as usize + 1] as usize]
     }
 
-    /// Whether a node is a value. A root without children is none.
+    /// Whether a node is a value. The root never is, even without children.
     pub fn is_leaf(&self, node: u32) -> bool {
         node != 0 && self.children(node).is_empty()
     }
@@ -130,12 +130,12 @@ impl Hierarchy {
         std::iter::successors(Some(node), |&node| self.parent(node))
     }
 
-    /// Steps from the root.
+    /// The number of steps from the root.
     pub fn depth(&self, node: u32) -> usize {
         self.path(node).count() - 1
     }
 
-    /// Steps from the root to the deepest leaf.
+    /// The number of steps from the root to the deepest leaf.
     pub fn height(&self) -> usize {
         let mut depths = vec![0usize; self.n_nodes()];
         for node in 1..self.n_nodes() {
@@ -158,7 +158,8 @@ impl Hierarchy {
     }
 }
 
-/// Places of labels by their hashes, half of them empty. The hash is always the same, so that equal trees have equal indexes.
+/// A hash table of nodes by label, half full at most. The hash is always the same, so that equal trees have equal
+/// indexes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct LabelIndex(Vec<u32>);
 
@@ -169,7 +170,7 @@ impl LabelIndex {
         let mut index = LabelIndex(vec![LabelIndex::EMPTY; (2 * labels.len()).next_power_of_two()]);
         for (node, label) in (0..).zip(labels.iter()) {
             let slot = index.slots(label).find(|&slot| index.0[slot] == LabelIndex::EMPTY);
-            index.0[slot.expect("half of them are empty")] = node;
+            index.0[slot.expect("at least half of the slots are empty")] = node;
         }
         index
     }
@@ -179,7 +180,7 @@ impl LabelIndex {
         nodes.find(|&node| labels.get(node) == label)
     }
 
-    /// Where a label may be, the first place first.
+    /// The slots that may hold a label, in the order in which they are tried.
     fn slots(&self, label: &str) -> impl Iterator<Item = usize> {
         let mut hasher = DefaultHasher::new();
         hasher.write(label.as_bytes());

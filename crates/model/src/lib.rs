@@ -1,16 +1,16 @@
-//! The vocabulary of kohort: what the other crates speak about, and nothing they do.
+//! The vocabulary of kohort: the types that all other crates share.
 //!
-//! This crate knows no algorithm, no file and no Arrow. It defines
+//! This crate contains no algorithm, and knows neither files nor Arrow. It defines
 //!
 //! - [`Table`] and [`Column`]: a private table as read, every column a dictionary of texts plus one id per row;
-//! - [`Value`], [`ValueType`], [`Notation`]: how a text is understood where order or distance matters;
-//! - [`Hierarchy`]: a tree over a column's values, read or made by rule;
+//! - [`Value`], [`ValueType`], [`Notation`]: the value that a text spells, for everything that needs order or distance;
+//! - [`Hierarchy`]: a tree over a column's values, read from a file or made by rule;
 //! - [`Requirement`]: what each class of a release must satisfy;
 //! - [`Spec`]: the release a user asks for;
-//! - [`Audiences`]: who receives it, each with quasi columns of its own;
-//! - [`Schema`]: how several tables hang together;
-//! - [`JoinedRegister`]: a table beside the public register of its population;
-//! - [`Release`], [`Manifest`]: what comes out.
+//! - [`Audiences`]: the recipients of a release, each with quasi columns of its own;
+//! - [`Schema`]: how several tables are linked;
+//! - [`JoinedRegister`]: a table joined with the public register of its population;
+//! - [`Release`], [`Manifest`]: the result.
 
 mod audience;
 #[cfg(any(fuzzing, test))]
@@ -35,7 +35,7 @@ pub use manifest::{
     Achieved, AchievedCoalition, AchievedLearned, AchievedSensitive, AudienceManifest, BeforeAfter, BoundManifest,
     CoalitionManifest, ColumnManifest, CsvManifest, JoinManifest, LabelsManifest, LinkManifest, LinkMeaning, Loss,
     Manifest, MethodLoss, Persons, PreviousManifest, ReferenceManifest, RegisterManifest, RequirementManifest, Risk,
-    SavingsManifest, Setting, Settings, TableManifest,
+    SavingsManifest, Setting, Settings, TableManifest, manifest_schema,
 };
 pub use note::{Note, NoteManifest, WhyNobody};
 pub use progress::{Progress, Quiet, Silent};

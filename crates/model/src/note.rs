@@ -1,7 +1,8 @@
-//! [`Note`]: something that was done otherwise than a reader of the spec would expect.
+//! [`Note`]: something that was done differently than a reader of the spec would expect.
 //!
-//! A release is never made by a lesser method in silence: whoever falls back, tries less or can't follow a setting adds
-//! a note, and every note is printed and stands in the manifest. Notes hold counts and names of settings, never values.
+//! No release is made by a lesser method in silence. Code that falls back to another method, tries less, or can't
+//! follow a setting adds a note. Every note is printed and written to the manifest. Notes contain counts and names of
+//! settings, never values.
 
 use std::fmt;
 
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::Spec;
 use crate::spec::{Algorithm, ClusteringSpec};
 
-/// A remark that the program did something else than the spec asked for, for the output and the manifest.
+/// A remark, for the output and the manifest, that the program did something other than the spec asked for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Note {
@@ -18,40 +19,45 @@ pub enum Note {
     Unused {
         /// The setting, as a spec writes it.
         setting: &'static str,
-        /// Who would use it.
+        /// The algorithm or kind of release that uses the setting.
         used_by: &'static str,
     },
     /// `auto` tries less on a large table.
     LessTried {
-        /// How many different rows there are.
+        /// The number of different rows.
         n_distinct: u64,
-        /// Up to how many all is tried.
+        /// The largest number of different rows for which everything is tried.
         limit: u64,
     },
-    /// `auto` moves no rows where persons have several.
+    /// `auto` moves no rows between classes, because persons have several rows.
     OnlyCut,
-    /// `auto` compared its ways on a part of the persons.
+    /// `auto` compared its methods on a part of the persons.
     ComparedOnPart {
-        /// How many different persons there are.
+        /// The number of different persons.
         n_persons: u64,
-        /// How many of them were tried every way.
+        /// The number of persons on whom every method was tried.
         n_tried: u64,
     },
-    /// A search for the best levels ended before it was through.
+    /// A search for the best levels was stopped before its end.
     SearchEnded,
-    /// Optimal pairing was asked for and some siblings are too many for it.
+    /// Optimal pairing is set, but some persons have too many siblings for it.
     PairedGreedily {
-        /// The most pairs of different siblings that are paired at the least cost.
+        /// The largest number of pairs of different siblings that are paired optimally.
         limit: u64,
     },
-    /// `leftovers = "suppress"` leaves out nobody for making a class wide.
+    /// `leftovers = "suppress"` leaves out nobody to make a class narrower.
     NobodyTrimmed(WhyNobody),
+    /// The table was anonymized in cells, because of the memory that was given.
+    InCells {
+        /// The number of cells.
+        n_cells: u64,
+    },
 }
 
-/// Why nobody is left out for making a class wide.
+/// Why nobody is left out to make a class narrower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WhyNobody {
-    /// A person has several rows, which stand in several classes.
+    /// A person has several rows, which may be in several classes.
     SeveralRows,
     /// A requirement compares classes with the whole release, which changes with everybody who leaves.
     ComparedWithRelease,
@@ -59,15 +65,16 @@ pub enum WhyNobody {
 
 /// A note as a manifest shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NoteManifest {
     /// A word that stays the same from version to version.
     pub code: String,
-    /// For people.
+    /// The note in words.
     pub message: String,
 }
 
 impl Note {
-    /// A word for programs.
+    /// The word for this note in a manifest.
     pub fn code(&self) -> &'static str {
         match self {
             Note::Unused { .. } => "unused_setting",
@@ -77,17 +84,18 @@ impl Note {
             Note::SearchEnded => "search_ended",
             Note::PairedGreedily { .. } => "paired_greedily",
             Note::NobodyTrimmed(_) => "nobody_trimmed",
+            Note::InCells { .. } => "in_cells",
         }
     }
 
-    /// Settings of a spec that its algorithm does not use. Only those that differ from their defaults are named,
-    /// because the others change nothing.
+    /// The settings of a spec that its algorithm does not use. Settings at their default are not named, because they
+    /// change nothing.
     pub fn unused(spec: &Spec) -> Vec<Note> {
         let is_clustering = matches!(spec.algorithm, Algorithm::Cluster | Algorithm::Miracle | Algorithm::MiracleX)
             || spec.algorithm == Algorithm::Auto && spec.links_rows();
         let ClusteringSpec { threshold, cluster_limit, pairing } = spec.clustering;
         let settings = [
-            (spec.seed != 0, "seed", "no algorithm of this version"),
+            (spec.seed != 0, "seed", "algorithms that use random numbers, of which this version has none"),
             (
                 spec.algorithm != Algorithm::Mondrian && spec.mondrian != Default::default(),
                 "[mondrian]",
@@ -133,15 +141,15 @@ impl fmt::Display for Note {
             ),
             Note::ComparedOnPart { n_persons, n_tried } => write!(
                 f,
-                "auto compared its ways on {n_tried} of {n_persons} different persons and ran the best of them on all"
+                "auto compared its methods on {n_tried} of {n_persons} different persons and ran the best method on all"
             ),
             Note::SearchEnded => write!(
                 f,
-                "the search for the best levels ended before it was through: another choice of levels may lose less"
+                "the search for the best levels was stopped before its end: another choice of levels may lose less"
             ),
             Note::PairedGreedily { limit } => write!(
                 f,
-                "optimal pairing was asked for, and rows of persons with more than {limit} pairs of different rows are \
+                "optimal pairing was asked for, but rows of persons with more than {limit} pairs of different rows are \
                  paired greedily"
             ),
             Note::NobodyTrimmed(why) => {
@@ -151,8 +159,13 @@ impl fmt::Display for Note {
                         "a requirement compares classes with the whole release, which changes with everybody who leaves"
                     }
                 };
-                write!(f, "leftovers = \"suppress\" left out nobody for making a class wide, because {why}")
+                write!(f, "leftovers = \"suppress\" left out nobody who makes a class wide, because {why}")
             }
+            Note::InCells { n_cells } => write!(
+                f,
+                "the table was anonymized in {n_cells} cells that share no class, to stay within the given memory: the loss \
+                 may be a little higher than with more memory"
+            ),
         }
     }
 }

@@ -1,18 +1,18 @@
-//! [`Progress`]: how long work tells whoever waits for it.
+//! [`Progress`]: reports the progress of long work.
 
 /// Receives the progress of long work. Called from several threads.
 pub trait Progress: Sync {
-    /// A new stage begins; `total` is how many steps it has, 0 where that is not known.
+    /// A new stage begins. `total` is the number of its steps, or 0 if that is not known.
     fn begin(&self, stage: &str, total: u64);
-    /// So many more steps of the current stage are done.
+    /// `steps` more steps of the current stage are done.
     fn advance(&self, steps: u64);
-    /// Whether nobody wants the result any more. Work then stops soon, and ends with an error.
+    /// Whether the work was cancelled. If so, it stops soon and ends with an error.
     fn is_cancelled(&self) -> bool {
         false
     }
 }
 
-/// Tells nobody, but hears when work is cancelled: for parts of a stage that would tell of stages of their own.
+/// Reports nothing, but passes cancellation on. For parts of a stage that would report stages of their own.
 pub struct Quiet<'a>(pub &'a dyn Progress);
 
 impl Progress for Quiet<'_> {
@@ -23,7 +23,7 @@ impl Progress for Quiet<'_> {
     }
 }
 
-/// Tells nobody.
+/// Reports nothing.
 pub struct Silent;
 
 impl Progress for Silent {

@@ -1,7 +1,7 @@
-//! [`JoinedRegister`]: the full outer join of a private table and what public registers say of the same population.
+//! [`JoinedRegister`]: the full outer join of a private table and public registers of the same population.
 //!
-//! Only quasi columns, a dictionary and one id per row each, so that registers of many millions of persons fit: nothing
-//! of a person is kept but the codes of their cells, and for private rows what the register says of the same person.
+//! The join has only quasi columns, each with a dictionary and one id per row, so that registers of many millions of
+//! persons fit into memory.
 
 use std::ops::Range;
 
@@ -9,62 +9,66 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Notation, Table, Texts};
 
-/// The released column that says which values a row may have: those of its group in [`SENSITIVE_TABLE`].
+/// The released column with the sensitive group of a row. The person of the row may have any values of this group in
+/// [`SENSITIVE_TABLE`].
 pub const SENSITIVE_GROUP: &str = "sensitive_group";
 
-/// The released table of sensitive groups and their values, a row per private row.
+/// The released table of sensitive groups and their values, with one row per released private row.
 pub const SENSITIVE_TABLE: &str = "sensitive";
 
 /// The full outer join of the private table and the registers.
 #[derive(Clone, Debug)]
 pub struct JoinedRegister {
-    /// The quasi columns of the private table, in its order and with its names and types. First its rows, in its order;
-    /// then register persons that the private table does not have; then what the register says of persons of the
-    /// private table, the same or something else; then what earlier registers said of anybody, where that was something
-    /// else or the person is gone. Texts are spelled
-    /// as they were read, but for those of [`respelled`](JoinedRegister::respelled), so equal values may have several
-    /// texts.
+    /// The rows of the join, with the quasi columns of the private table in their order, and with their names and
+    /// types. The rows are, one kind after another:
+    /// 1. the rows of the private table, in their order;
+    /// 2. register persons who are not in the private table;
+    /// 3. the values that the register gives to persons of the private table;
+    /// 4. the values that earlier registers gave to anybody, if these differ or the person is gone.
+    ///
+    /// Texts are spelled as they were read, except those in [`respelled`](JoinedRegister::respelled), so a value may
+    /// have several texts.
     pub rows: Table,
-    /// Rows of the private table.
+    /// The number of rows of the private table.
     pub n_microdata: usize,
-    /// Register persons that the private table does not have.
+    /// The number of register persons who are not in the private table.
     pub n_register: usize,
-    /// Per private row what the register says of its person.
+    /// Whether and how the register describes the person of each private row.
     pub persons: Vec<InRegister>,
-    /// Where registers have a key, one number per joined row behind the private ones, that the verifier made from the
-    /// row's key while it was read. Empty where persons are found by their values.
+    /// If registers have a key, a hash of the key of each row of the join after the private ones, made by the verifier
+    /// while the row was read. Empty if persons are matched by their values.
     pub key_prints: Vec<u64>,
-    /// Register texts that stand in `rows` as another text of the same value.
+    /// Register texts that `rows` holds in another spelling of the same value.
     pub respelled: Vec<Respelled>,
 }
 
-/// Texts of a register's column that stand in the joined column as another text of the same value: because the private
-/// table or its hierarchy has that text, or because the register writes numbers or dates in another notation.
+/// Texts of a register column that the join holds in another spelling of the same value, because the private table or
+/// its hierarchy has that spelling, or because the register writes numbers or dates in another notation.
 #[derive(Clone, Debug)]
 pub struct Respelled {
-    /// The position of the joined column.
+    /// The position of the column in the join.
     pub column: usize,
     /// How the register writes its values.
     pub notation: Notation,
     /// The texts as they were read.
     pub as_read: Texts,
-    /// Per text the id of the one that stands for it.
+    /// For each text, the id of the spelling in the join.
     pub texts: Vec<u32>,
 }
 
-/// What the register says of the person of a private row.
+/// Whether and how the register describes the person of a private row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InRegister {
-    /// Nothing.
+    /// The person is in no register.
     Absent,
-    /// The same value in every quasi column: the joined row that holds it.
+    /// The register gives the same value in every quasi column, in this row of the join.
     Same(u32),
-    /// Something else: the joined row that holds it.
+    /// The register gives other values, in this row of the join.
     Differs(u32),
 }
 
 impl InRegister {
-    /// The joined row that holds what the register says.
+    /// The row of the join with the values of the register.
     pub fn row(self) -> Option<u32> {
         match self {
             InRegister::Absent => None,
@@ -74,12 +78,12 @@ impl InRegister {
 }
 
 impl JoinedRegister {
-    /// The joined rows that are register persons and nobody of the private table.
+    /// The rows of the join that are register persons who are not in the private table.
     pub fn register_rows(&self) -> Range<u32> {
         self.n_microdata as u32..(self.n_microdata + self.n_register) as u32
     }
 
-    /// The joined row that says where the registers describe a person of the join; none where they don't.
+    /// The row of the join with the values that the registers give to a person; `None` if they don't list the person.
     pub fn public_place(&self, person: u32) -> Option<u32> {
         match self.persons.get(person as usize) {
             None => Some(person),
@@ -88,26 +92,27 @@ impl JoinedRegister {
     }
 }
 
-/// An earlier release that may be read beside the new one, as its files show it.
+/// The files of an earlier release that readers may have, too.
 #[derive(Clone, Debug)]
 pub struct PreviousRelease {
-    /// Where it is.
+    /// The folder of the release.
     pub name: String,
-    /// Its rows, and where there is one its sensitive table.
+    /// The rows of the release, and its sensitive table if there is one.
     pub tables: Vec<Table>,
-    /// Per person the joined row that says where the registers of its time described them; [`NULL`](crate::NULL) where
-    /// these registers did not have the person, or contradicted each other. Persons are those of the join, in its order,
-    /// and behind them people who stood in an earlier register and are in neither the private table nor a register now.
+    /// For each person, the row of the join with the values that the registers of that time gave them;
+    /// [`NULL`](crate::NULL) if these registers did not list the person, or contradicted each other. The persons are
+    /// those of the join, in its order, and after them people who were in an earlier register but are now in neither
+    /// the private table nor a register.
     pub places: Vec<u32>,
-    /// What its own verification showed of it and still earlier releases.
+    /// What was verified about this release and still earlier ones.
     pub beside: Option<ReadBeside>,
 }
 
-/// A release was verified to be read beside earlier ones: whoever was in it and can have been in those is one of `k`
-/// persons at least, whom the classes of all of them hold.
+/// A release was verified together with earlier ones: everybody who was in it and can have been in those is one of at
+/// least `k` persons whom the classes of all these releases cover.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadBeside {
-    /// Positions of these earlier releases in the list that the release itself is in.
+    /// The positions of these earlier releases in the list that contains the release itself.
     pub releases: Vec<usize>,
     /// The fewest persons that were counted.
     pub k: u64,
@@ -115,12 +120,13 @@ pub struct ReadBeside {
 
 /// How sure a reader who knows the register can be that somebody is in the private table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Presence {
-    /// Nobody can be surer of anybody, by all that the release shows: the largest share of private persons that a class
-    /// can have, or what an attack on its rows and boxes has found.
+    /// The surest that a reader can be of anybody: the largest share of private persons that a class can have, or what
+    /// an attack on the rows and boxes of the release reaches.
     pub highest: f64,
     /// The mean share of private persons in the class of a private person.
     pub average: f64,
-    /// Classes of nobody but private persons.
+    /// The number of classes that consist only of private persons.
     pub certain: u64,
 }

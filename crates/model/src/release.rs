@@ -1,6 +1,7 @@
-//! [`Release`]: recoded tables in memory, cells as they will be written.
+//! [`Release`]: recoded tables in memory, with cells as they will be written.
 //!
-//! A release is a claim. Only `kohort-verify` turns it into a `Verified<Release>`, and only that can be written.
+//! A release is only a claim. `kohort-verify` alone can turn it into a `Verified<Release>`, and only that can be
+//! written.
 
 use crate::Texts;
 
@@ -9,16 +10,16 @@ use crate::Texts;
 /// The library's `kohort::Release` holds one that was verified, with the private tables it was made from.
 #[derive(Clone, Debug)]
 pub struct Release {
-    /// In the order of the spec.
+    /// The tables, in the order of the spec.
     pub tables: Vec<ReleasedTable>,
 }
 
 /// One released table.
 #[derive(Clone, Debug)]
 pub struct ReleasedTable {
-    /// Its name in the spec.
+    /// The name in the spec.
     pub name: String,
-    /// Per released row, in the released order, the row of the private table it comes from.
+    /// The row of the private table that each released row comes from, in the released order.
     pub rows: Vec<u32>,
     /// The released columns, in the order of the file.
     pub columns: Vec<ReleasedColumn>,
@@ -27,29 +28,29 @@ pub struct ReleasedTable {
 /// One released column.
 #[derive(Clone, Debug)]
 pub struct ReleasedColumn {
-    /// Its name.
+    /// The name of the column.
     pub name: String,
-    /// Position of the private column it comes from.
+    /// The position of the private column that the cells come from.
     pub source: usize,
-    /// What its cells show.
+    /// What the cells show.
     pub cells: Cells,
 }
 
 /// What the cells of a released column show.
 #[derive(Clone, Debug)]
 pub enum Cells {
-    /// Generalized labels: a dictionary and, per released row, a label's id or [`crate::NULL`].
+    /// Generalized labels.
     Recoded {
         /// The distinct labels.
         labels: Texts,
-        /// Per released row.
+        /// The id of the label in each released row, or [`crate::NULL`].
         ids: Vec<u32>,
     },
     /// The cells of the private column, unchanged.
     Copied,
-    /// A key renumbered from 1 in the released order; equal keys keep being equal.
+    /// Keys that are numbered from 1 in the released order. Equal keys have equal numbers.
     Surrogate {
-        /// Per released row.
+        /// The number in each released row, or [`crate::NULL`].
         ids: Vec<u32>,
     },
 }

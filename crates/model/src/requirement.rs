@@ -1,8 +1,9 @@
 //! [`Requirement`]: what every class of a release must satisfy.
 //!
-//! Classes are counted in persons. Where a person has several rows in one class, the person counts once, and each
-//! pair of a person and a sensitive value counts once. With `n` persons in a class, `c(v)` of them holding value `v`,
-//! `c` the sum of all `c(v)`, `q(v) = c(v) / c`, and `p(v)` the same share over all persons of the release:
+//! Classes are counted in persons. If a person has several rows in a class, the person counts once, and each pair of a
+//! person and a sensitive value counts once. Let `n` be the number of persons in a class, `c(v)` the number of them who
+//! hold value `v`, `c` the sum of all `c(v)`, `q(v) = c(v) / c`, and `p(v)` the same share over all persons of the
+//! release:
 //!
 //! | requirement | holds when |
 //! | --- | --- |
@@ -16,34 +17,36 @@
 //! | `Beta` | `(q(v) - p(v)) / p(v) <= beta` for every value |
 //! | `EnhancedBeta` | `(q(v) - p(v)) / p(v) <= min(beta, -ln p(v))` for every value |
 //!
-//! NULL is a sensitive value like any other. Comparisons of shares allow for rounding of 1e-9.
-//! Each holds for the union of two classes for which it holds, as long as nobody is in both; where a person has rows
-//! in both, the union must be counted anew.
+//! NULL is a sensitive value like any other. Comparisons of shares tolerate a rounding error of 1e-9. If a requirement
+//! holds for two classes and nobody is in both, it holds for their union. If a person has rows in both, the union must
+//! be counted anew.
 //!
 //! # Quasi columns that only others know
 //!
-//! A requirement of an audience or coalition may name a quasi column that nobody in it knows. It then speaks of the
-//! cells that the release shows there, which may be generalized. A cell *tells nothing* if it is `*`, the root of the
-//! column's hierarchy or a node with all its leaves, or a range that holds every cell of the column in the release. Two labels are *disjoint* if no
-//! value is in both. With `q(L)` the share of label `L` among all cells of a class, `u` the share of those that tell
-//! nothing, and `p(L)` the share of `L` among the cells of the release that tell something:
+//! A requirement of an audience or coalition may name a quasi column that nobody in it knows. It then applies to the
+//! cells that the release shows in this column, which may be generalized. A cell *tells nothing* if it is `*`, the root
+//! of the column's hierarchy, a node above all leaves, or a range that covers every cell of the column in the release.
+//! Two labels are *disjoint* if no value is in both. Let `q(L)` be the share of label `L` among all cells of a class,
+//! `u` the share of cells that tell nothing, and `p(L)` the share of `L` among the cells of the release that tell
+//! something:
 //!
 //! | requirement | holds when |
 //! | --- | --- |
 //! | `DistinctL` | no cell of the class tells anything, or `l` labels that tell something are pairwise disjoint |
 //! | `TCloseness` | the sum over labels that tell something of `max(0, q(L) - (1 - u) p(L))` is at most `t` |
 //!
-//! The first is the number of distinct values in every table that the release could be of. The second takes labels
-//! that overlap as entirely different and a cell that tells nothing as spread like the others of the release. It is
-//! never below the distance of values, as long as a label means the same values equally often wherever it stands. Both
-//! hold for the union of two classes for which they hold. No other requirement and no other distance is defined there.
+//! The first guarantees `l` distinct values in every table that the release could have come from. The second treats
+//! labels that overlap as entirely different, and cells that tell nothing as distributed like the other cells of the
+//! release. It is never below the distance of the values themselves, if a label stands for its values in the same
+//! proportions in every class. Both hold for the union of two classes for which they hold. No other requirement and no
+//! other distance is defined for such columns.
 
-/// What every class must satisfy. Matched without `_`, so that a new one does not compile until both the partitioner
-/// and the verifier know it; `cargo xtask test` refuses `_`, `matches!` and `if let`. Code that needs one property of
-/// a requirement asks the methods below.
+/// What every class must satisfy. Matched without `_`, so that a new requirement does not compile until both the
+/// partitioner and the verifier know it; `cargo xtask test` refuses `_`, `matches!` and `if let`. Code that needs one
+/// property of a requirement calls one of the methods below.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Requirement {
-    /// At least so many persons.
+    /// At least this many persons.
     K(u32),
     /// At least as many persons as each member asks for in this column.
     PersonK {
@@ -57,7 +60,7 @@ pub enum Requirement {
         /// How many values.
         l: u32,
     },
-    /// Entropy of the sensitive values at least `ln l`.
+    /// An entropy of the sensitive values of at least `ln l`.
     EntropyL {
         /// The sensitive column.
         column: String,
@@ -68,12 +71,12 @@ pub enum Requirement {
     RecursiveCL {
         /// The sensitive column.
         column: String,
-        /// The factor.
+        /// The factor `c`.
         c: f64,
-        /// The rank from which counts are summed.
+        /// The rank `l` from which counts are summed.
         l: u32,
     },
-    /// The class's distribution is within `t` of the release's.
+    /// The distribution of values in the class is within `t` of that in the release.
     TCloseness {
         /// The sensitive column.
         column: String,
@@ -110,29 +113,19 @@ pub enum Requirement {
 pub enum Distance {
     /// Any two different values are 1 apart.
     Equal,
-    /// The number of values between them in the column's order, over the number of values less one. NULL comes last.
+    /// The difference of the two ranks in the column's order, divided by the largest difference. NULL comes last.
     Ordered,
-    /// The height of their lowest common ancestor over the height of the hierarchy. NULL hangs off the root.
+    /// The height of the values' lowest common ancestor, divided by the height of the hierarchy. NULL is a child of the root.
     Hierarchical,
 }
 
 impl Requirement {
-    /// The sensitive or person_k column it speaks of.
+    /// The sensitive or person_k column that the requirement names.
     pub fn column(&self) -> Option<&str> {
-        match self {
-            Requirement::K(_) => None,
-            Requirement::PersonK { column }
-            | Requirement::DistinctL { column, .. }
-            | Requirement::EntropyL { column, .. }
-            | Requirement::RecursiveCL { column, .. }
-            | Requirement::TCloseness { column, .. }
-            | Requirement::Alpha { column, .. }
-            | Requirement::Beta { column, .. }
-            | Requirement::EnhancedBeta { column, .. } => Some(column),
-        }
+        self.own_k_column().or_else(|| self.sensitive_column())
     }
 
-    /// How many persons it asks of every class alike.
+    /// The k that every class must reach, if this is such a requirement.
     pub fn k(&self) -> Option<u32> {
         match self {
             Requirement::K(k) => Some(*k),
@@ -147,7 +140,7 @@ impl Requirement {
         }
     }
 
-    /// The column with each person's own k, where it asks for that.
+    /// The column with each person's own k, if this is a requirement on it.
     pub fn own_k_column(&self) -> Option<&str> {
         match self {
             Requirement::PersonK { column } => Some(column),
@@ -162,7 +155,7 @@ impl Requirement {
         }
     }
 
-    /// The sensitive column, where it asks for something of its values.
+    /// The sensitive column, if this is a requirement on its values.
     pub fn sensitive_column(&self) -> Option<&str> {
         match self {
             Requirement::K(_) | Requirement::PersonK { .. } => None,
@@ -176,7 +169,7 @@ impl Requirement {
         }
     }
 
-    /// Whether it compares a class with the whole release, so that nothing can be said of a class alone.
+    /// Whether the requirement compares a class with the whole release, so that a class can't be judged alone.
     pub fn compares_with_release(&self) -> bool {
         match self {
             Requirement::TCloseness { .. } | Requirement::Beta { .. } | Requirement::EnhancedBeta { .. } => true,
@@ -189,7 +182,7 @@ impl Requirement {
         }
     }
 
-    /// The ground distance it compares distributions by.
+    /// The distance between values by which the requirement compares distributions.
     pub fn distance(&self) -> Option<Distance> {
         match self {
             Requirement::TCloseness { distance, .. } => Some(*distance),

@@ -8,11 +8,11 @@ use std::str::FromStr;
 pub enum Role {
     /// Names a person directly; never released.
     Identifier,
-    /// Known to attackers, and generalized until persons look alike.
+    /// May be known to attackers; generalized until persons look alike.
     Quasi,
-    /// What an attacker wants to learn; released unchanged, subject to requirements.
+    /// Something an attacker wants to learn; released unchanged, subject to requirements.
     Sensitive,
-    /// Joins tables or names the person; renumbered, and released only where another table points to it.
+    /// Joins tables or names the person; renumbered, and released only if another table points to it.
     Key,
     /// Released unchanged.
     Plain,
@@ -23,11 +23,11 @@ pub enum Role {
 }
 
 impl Role {
-    /// Every role, in the order the documentation lists them.
+    /// Every role, in the order of the documentation.
     pub const ALL: [Role; 7] =
         [Role::Identifier, Role::Quasi, Role::Sensitive, Role::Key, Role::Plain, Role::PersonK, Role::Drop];
 
-    /// The word a spec uses.
+    /// The word for this role in a spec.
     pub fn word(self) -> &'static str {
         match self {
             Role::Identifier => "identifier",

@@ -1,13 +1,14 @@
-//! [`Schema`]: how several tables hang together.
+//! [`Schema`]: how several tables are linked.
 //!
-//! Tables of persons are roots; every other table hangs off one, row by row, by one foreign key. So the rows that
-//! belong to a person are a tree, and the trees of different persons share nothing.
+//! Person tables have no parent. Every other table has one parent table, and each of its rows names a row of the parent
+//! by a foreign key. So the rows that belong to a person form a tree, and the trees of different persons have no row in
+//! common.
 //!
 //! # Paper
 //! Definitions 1, 2 and the snowflake of section IV-A in `[NCN08]`
 //! # Deviations
-//! A second table of persons is allowed where no table hangs off both; the paper has one. Rows may also reference rows
-//! of any table, by second foreign keys; a reference says nothing about whose the row is.
+//! There may be several person tables, while the paper has one. Rows may also reference rows of any table by second
+//! foreign keys. A reference says nothing about the person to whom a row belongs.
 
 mod error;
 
@@ -18,81 +19,81 @@ pub use error::{SchemaError, SchemaErrorKind, SchemaErrors};
 use crate::spec::{Childless, Orphans, TableSpec};
 use crate::{Column, NULL, Spec, Table};
 
-/// How tables hang together; positions are those of `spec.tables` and of every slice of tables.
+/// How tables are linked. Positions are those of `spec.tables` and of every slice of tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema {
     /// The tables, in the order of the spec.
     pub tables: Vec<SchemaTable>,
 }
 
-/// One table and what it hangs off.
+/// One table and its links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaTable {
-    /// Its name.
+    /// The name of the table.
     pub name: String,
-    /// Position of the table's own key column, where it has one.
+    /// The position of the table's own key column, if it has one.
     pub key: Option<usize>,
-    /// What it hangs off; `None` for a table of persons, each row one.
+    /// The parent; `None` for a person table, in which each row is a person.
     pub parent: Option<SchemaParent>,
-    /// Its second foreign keys, by column.
+    /// The second foreign keys, in the order of columns.
     pub references: Vec<SchemaReference>,
 }
 
 /// A second foreign key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchemaReference {
-    /// Position of the column that holds it.
+    /// The position of the column that holds the reference.
     pub column: usize,
-    /// Position of the table whose key it holds.
+    /// The position of the referenced table.
     pub table: usize,
 }
 
-/// What a table hangs off.
+/// The parent of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchemaParent {
-    /// Position of the parent.
+    /// The position of the parent table.
     pub table: usize,
-    /// Position, in the child, of the column that holds the parent's key.
+    /// The position, in the child, of the column that holds the parent's key.
     pub foreign_key: usize,
 }
 
 impl Schema {
-    /// The schema of a consistent spec and its loaded tables, one each and in the spec's order.
+    /// The schema of a consistent spec and its tables, which are in the order of the spec.
     ///
     /// # Errors
-    /// Every violation in the data by table and row: null and repeated keys, orphans, persons without children.
+    /// Every fault in the data by table and row: null and repeated keys, orphans, persons without children.
     pub fn of(spec: &Spec, tables: &[Table]) -> Result<Schema, SchemaErrors> {
-        let mut problems = Vec::new();
+        let mut errors = Vec::new();
         let linked = spec.tables.iter().zip(tables).map(|(wanted, table)| {
             let noted = SchemaTable::of(spec, wanted, table);
             noted.unwrap_or_else(|fault| {
-                problems.push(SchemaError { table: wanted.name.clone(), fault });
+                errors.push(SchemaError { table: wanted.name.clone(), fault });
                 SchemaTable { name: wanted.name.clone(), key: None, parent: None, references: Vec::new() }
             })
         });
         let schema = Schema { tables: linked.collect() };
-        if problems.is_empty() {
+        if errors.is_empty() {
             for (position, wanted) in spec.tables.iter().enumerate() {
                 let faults = schema.faults(tables, position, wanted);
-                problems.extend(faults.into_iter().map(|fault| SchemaError { table: wanted.name.clone(), fault }));
+                errors.extend(faults.into_iter().map(|fault| SchemaError { table: wanted.name.clone(), fault }));
             }
         }
-        if problems.is_empty() { Ok(schema) } else { Err(SchemaErrors(problems)) }
+        if errors.is_empty() { Ok(schema) } else { Err(SchemaErrors(errors)) }
     }
 
-    /// The tables of persons, ascending.
+    /// The person tables, ascending.
     pub fn roots(&self) -> Vec<usize> {
         (0..self.tables.len()).filter(|&table| self.tables[table].parent.is_none()).collect()
     }
 
-    /// The tables that hang off a table, ascending.
+    /// The child tables of a table, ascending.
     pub fn children(&self, table: usize) -> Vec<usize> {
-        let hangs_off = |child: &usize| self.tables[*child].parent.is_some_and(|parent| parent.table == table);
-        (0..self.tables.len()).filter(hangs_off).collect()
+        let is_child = |child: &usize| self.tables[*child].parent.is_some_and(|parent| parent.table == table);
+        (0..self.tables.len()).filter(is_child).collect()
     }
 
-    /// Whether tables are joined by this column: it points to another table, or another table points to it. Other keys
-    /// are not released.
+    /// Whether this column joins tables: it points to another table, or another table points to it. Other keys are not
+    /// released.
     pub fn joins_by(&self, table: usize, column: usize) -> bool {
         let linked = &self.tables[table];
         let points = linked.parent.is_some_and(|parent| parent.foreign_key == column)
@@ -109,18 +110,18 @@ impl Schema {
         self.tables.iter().any(|table| !table.references.is_empty())
     }
 
-    /// Per row of a table the row that a reference names, [`NULL`] where it names none.
+    /// For each row of a table, the row that a reference names; [`NULL`] if it names none.
     pub fn reference_rows(&self, tables: &[Table], table: usize, reference: SchemaReference) -> Vec<u32> {
         self.rows_named(tables, reference.table, &tables[table].columns[reference.column])
     }
 
-    /// Per row of a table the row of its parent it hangs off, [`NULL`] for an orphan; `None` for a table of persons.
+    /// For each row of a table, its row in the parent table; [`NULL`] for an orphan. `None` for a person table.
     pub fn parent_rows(&self, tables: &[Table], table: usize) -> Option<Vec<u32>> {
         let parent = self.tables[table].parent?;
         Some(self.rows_named(tables, parent.table, &tables[table].columns[parent.foreign_key]))
     }
 
-    /// Per cell the row of a table whose key it is, [`NULL`] where there is none.
+    /// For each cell, the row of a table that has it as key; [`NULL`] if there is none.
     fn rows_named(&self, tables: &[Table], table: usize, foreign_key: &Column) -> Vec<u32> {
         let Some(key) = self.tables[table].key else { return vec![NULL; foreign_key.ids.len()] };
         let key = &tables[table].columns[key];
@@ -218,9 +219,9 @@ fn key_faults(key: &Column) -> Vec<SchemaErrorKind> {
     faults
 }
 
-/// The rows for which this is so, numbered from 1.
-fn rows_where<T>(cells: &[T], is_so: impl Fn(&T) -> bool) -> Vec<u64> {
-    (1..).zip(cells).filter(|(_, cell)| is_so(cell)).map(|(row, _)| row).collect()
+/// The rows whose cell is wrong, numbered from 1.
+fn rows_where<T>(cells: &[T], is_wrong: impl Fn(&T) -> bool) -> Vec<u64> {
+    (1..).zip(cells).filter(|(_, cell)| is_wrong(cell)).map(|(row, _)| row).collect()
 }
 
 #[cfg(test)]

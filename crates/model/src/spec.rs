@@ -1,7 +1,7 @@
-//! [`Spec`]: the release a user asks for, as read from `release.toml` or given by flags.
+//! [`Spec`]: the release a user asks for, read from `release.toml` or given by flags.
 //!
-//! Reading reports every problem with its place; a `Spec` that exists is consistent in itself. Whether it fits the
-//! files it names is found out when they are read.
+//! The parser reports every fault with its place, so every `Spec` is consistent in itself. Whether it fits the files
+//! that it names is checked when they are read.
 
 mod error;
 mod keys;
@@ -19,30 +19,30 @@ pub use schema::json_schema;
 use crate::hierarchy::Rule;
 use crate::{Audience, Audiences, Coalition, Requirement, Role, Steer, ValueType};
 
-/// What a user asks for.
+/// The release a user asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
-    /// The smallest class, in persons. There is no default.
+    /// The least number of persons in a class. There is no default.
     pub k: u32,
-    /// Which partitioner runs.
+    /// The partitioner that runs.
     pub algorithm: Algorithm,
     /// The largest share of persons that may be left out, 0 to 1.
     pub max_suppressed: f64,
-    /// What becomes of persons that fit into no class.
+    /// What happens to persons who fit into no class.
     pub leftovers: Leftovers,
     /// The order of released rows.
     pub order: Order,
-    /// What becomes of keys.
+    /// What happens to keys.
     pub keys: Keys,
-    /// What readers get of hierarchy files.
+    /// The part of hierarchy files that readers get.
     pub hierarchies: ReleasedHierarchies,
-    /// For partitioners that use chance; never in the release.
+    /// The seed for partitioners that use random numbers; never released.
     pub seed: u64,
-    /// How Mondrian cuts.
+    /// Parameters of Mondrian.
     pub mondrian: MondrianSpec,
-    /// What Datafly takes together.
+    /// Parameters of Datafly.
     pub datafly: DataflySpec,
-    /// What the full-domain search makes least.
+    /// Parameters of the full-domain search.
     pub full_domain: FullDomainSpec,
     /// Parameters of clustering partitioners.
     pub clustering: ClusteringSpec,
@@ -50,7 +50,8 @@ pub struct Spec {
     pub tables: Vec<TableSpec>,
     /// Audiences by name.
     pub audiences: BTreeMap<String, AudienceSpec>,
-    /// Audiences that may put together what they know: all of them first, where that is asked, then by name.
+    /// Audiences that may combine what they know: all of them first, if the spec has requirements for that, then by
+    /// name.
     pub coalitions: Vec<CoalitionSpec>,
     /// Which columns may decide how rows are grouped for audiences.
     pub steer: Steer,
@@ -58,26 +59,26 @@ pub struct Spec {
     pub registers: BTreeMap<String, RegisterSpec>,
     /// How registers are used.
     pub register: RegisterUse,
-    /// Bounds of the microdata's share in a class, with a register.
+    /// The least and the largest share of private persons in a class, with a register.
     pub delta_presence: Option<(f64, f64)>,
     /// Folders of earlier releases of the same people, relative to the spec.
     pub previous: Vec<PathBuf>,
 }
 
-/// Which partitioner runs.
+/// The partitioner that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
-    /// The least loss within a reasonable wait.
+    /// Tries several methods, and takes the one with the least loss.
     Auto,
     /// Median cuts.
     Mondrian,
     /// Top-down greedy clustering.
     TopDown,
-    /// One level at a time.
+    /// Generalizes one column by one level at a time.
     Datafly,
     /// Single-pass clustering.
     Cluster,
-    /// One level per column.
+    /// Searches for one level per column.
     FullDomain,
     /// Trees of rows, paired by subtree.
     Miracle,
@@ -85,54 +86,55 @@ pub enum Algorithm {
     MiracleX,
 }
 
-/// What becomes of persons that fit into no class.
+/// What happens to persons who fit into no class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leftovers {
-    /// They join the nearest class.
+    /// Persons who fit into no class join the nearest one.
     Merge,
-    /// They are left out, up to the limit.
+    /// Persons who fit into no class are left out, up to the limit.
     Suppress,
 }
 
 /// The order of released rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
-    /// By their released cells.
+    /// Rows are sorted by their released cells.
     #[default]
     Sorted,
-    /// As in the input, which can give people away.
+    /// Rows keep the order of the input, which can give people away.
     Input,
 }
 
-/// What becomes of keys.
+/// What happens to keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
-    /// They are renumbered in the released order.
+    /// Keys are renumbered in the released order.
     Surrogate,
-    /// They are kept.
+    /// Keys are kept.
     Keep,
 }
 
-/// What readers get of hierarchy files.
+/// The part of hierarchy files that readers get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReleasedHierarchies {
-    /// Beside the tables, for each label that a cell shows, all values of the file that are below it.
+    /// For each label that a cell shows, all values below it.
     Shown,
-    /// Nothing: readers who have the file elsewhere can still use it.
+    /// Nothing. Readers who have the file from elsewhere can still use it.
     Withhold,
 }
 
-/// How Mondrian cuts.
+/// Parameters of Mondrian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MondrianSpec {
-    /// Whether rows with the cut's value may go to both sides.
+    /// Whether rows with the median value may go to both sides of a cut.
     pub cuts: Cuts,
-    /// Which column is cut.
+    /// The column that is cut.
     pub choose: Choose,
 }
 
-/// Whether rows with the cut's value may go to both sides.
+/// Whether rows with the median value may go to both sides of a cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cuts {
     /// Equal values stay together.
@@ -141,33 +143,33 @@ pub enum Cuts {
     Relaxed,
 }
 
-/// Which column is cut.
+/// The column that Mondrian cuts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choose {
-    /// The one whose values are widest, relative to the whole column.
+    /// The column whose values are widest, relative to the whole column.
     Widest,
-    /// Each in turn.
+    /// Each column in turn.
     RoundRobin,
 }
 
-/// What Datafly takes together.
+/// Parameters of Datafly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DataflySpec {
-    /// So many rows are a block, in the order of their persons; `None` takes the whole table as one.
+    /// The number of rows of a block, in the order of their persons; `None` takes the whole table as one block.
     pub block: Option<u32>,
 }
 
-/// What the full-domain search makes least.
+/// Parameters of the full-domain search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FullDomainSpec {
-    /// The measure.
+    /// The measure that is minimized.
     pub objective: Objective,
 }
 
-/// What a search makes least.
+/// The measure that a search minimizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Objective {
-    /// The share of its leaves or its range that a cell shows, on average.
+    /// LM: the mean share of its column's leaves, or of its column's range, that a cell covers.
     Lm,
     /// Discernibility: the squares of class sizes.
     Dm,
@@ -178,7 +180,7 @@ pub enum Objective {
 pub struct ClusteringSpec {
     /// The largest loss at which a row joins a cluster.
     pub threshold: Option<f64>,
-    /// How many clusters are kept open.
+    /// The largest number of open clusters.
     pub cluster_limit: Option<u32>,
     /// How children of two trees are paired.
     pub pairing: Option<Pairing>,
@@ -187,18 +189,18 @@ pub struct ClusteringSpec {
 /// How children of two trees are paired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairing {
-    /// Each in turn takes its cheapest partner.
+    /// Each child in turn takes its cheapest partner.
     Greedy,
-    /// Least total cost.
+    /// The total cost is minimized.
     Optimal,
 }
 
 /// One table of the spec.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableSpec {
-    /// Its name.
+    /// The name of the table.
     pub name: String,
-    /// Its file, relative to the spec; `-` is stdin.
+    /// The file, relative to the spec; `-` is stdin.
     pub file: PathBuf,
     /// How a CSV file is read.
     pub csv: CsvSpec,
@@ -206,79 +208,79 @@ pub struct TableSpec {
     pub person: Option<String>,
     /// The table's own key.
     pub key: Option<String>,
-    /// The table it hangs off, and the column that says on which row.
+    /// The parent table, and the column that names a row of it.
     pub parent: Option<ParentSpec>,
-    /// What becomes of its rows that hang off nothing.
+    /// What happens to rows without a parent row.
     pub orphans: Orphans,
-    /// What becomes of persons of this table that no row hangs off.
+    /// What happens to persons of this table without a row in any child table.
     pub childless: Childless,
-    /// Roles by column, in the order of the spec; keys that it does not list come last.
+    /// The columns, in the order of the spec; keys that the spec does not list as columns come last.
     pub columns: Vec<ColumnSpec>,
 }
 
-/// How a CSV file is read; what is absent is found out.
+/// How a CSV file is read. Absent settings are detected, unless a field says otherwise.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CsvSpec {
-    /// Between cells.
+    /// The character between cells.
     pub separator: Option<char>,
-    /// Such as `utf-8` or `windows-1252`.
+    /// The encoding, such as `utf-8` or `windows-1252`.
     pub encoding: Option<String>,
-    /// `,` where decimals are written `3,14`.
+    /// The decimal sign: `,` if decimals are written `3,14`.
     pub decimal: Option<char>,
-    /// Bare cells that mean null; a bare empty cell without it.
+    /// Unquoted cells that mean null. If absent, an unquoted empty cell does.
     pub null: Option<Vec<String>>,
-    /// Whether the first row names the columns; it does unless said otherwise.
+    /// Whether the first row names the columns. If absent, it does.
     pub header: Option<bool>,
     /// The `strftime` format of dates.
     pub date_format: Option<String>,
 }
 
-/// The table another hangs off.
+/// The parent of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParentSpec {
-    /// The parent's name.
+    /// The name of the parent table.
     pub table: String,
     /// The column of the child that holds the parent's key.
     pub foreign_key: String,
 }
 
-/// What becomes of rows of a child table that hang off nothing.
+/// What happens to rows of a child table without a parent row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Orphans {
-    /// They are an error.
+    /// Rows without a parent row are an error.
     #[default]
     Refuse,
-    /// They are left out, with everything that hangs off them.
+    /// Rows without a parent row are left out, with all rows below them.
     Drop,
 }
 
-/// What becomes of persons without a row in any child table.
+/// What happens to persons without a row in any child table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Childless {
-    /// They are an error.
+    /// Persons without children are an error.
     #[default]
     Refuse,
-    /// They are persons like any other.
+    /// Persons without children are persons like any other.
     Keep,
 }
 
 /// One column of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnSpec {
-    /// Its name.
+    /// The name of the column.
     pub name: String,
-    /// What it is for.
+    /// What the column is for.
     pub role: Role,
-    /// The table whose key a second foreign key holds.
+    /// The table that the column references, if it is a second foreign key.
     pub references: Option<String>,
-    /// The type of its values, where the user says so.
+    /// The type of the values, if the user says so.
     pub value_type: Option<ValueType>,
-    /// Where its hierarchy comes from.
+    /// Where the hierarchy comes from.
     pub hierarchy: Option<HierarchySource>,
-    /// What a sensitive column must satisfy, or a quasi column for those it is sensitive to. Never
+    /// The requirements on a sensitive column, or on a quasi column for the audiences it is sensitive to. Never
     /// [`Requirement::K`] or [`Requirement::PersonK`].
     pub requirements: Vec<Requirement>,
-    /// The audiences that must not learn this quasi column, by name.
+    /// The names of the audiences that must not learn this quasi column.
     pub sensitive_to: Vec<String>,
 }
 
@@ -296,105 +298,105 @@ pub enum HierarchySource {
 /// A recipient with its own quasi columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AudienceSpec {
-    /// Its quasi columns.
+    /// The quasi columns that the audience may know.
     pub quasi: Vec<String>,
-    /// Its own k.
+    /// The k of the audience, if it differs from that of the spec.
     pub k: Option<u32>,
 }
 
-/// Audiences that may put together what they know.
+/// Audiences that may combine what they know.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CoalitionSpec {
-    /// Its name; none for all audiences together.
+    /// The name; `None` for all audiences together.
     pub name: Option<String>,
-    /// The names of its members; empty for all audiences.
+    /// The names of the members; empty for all audiences.
     pub audiences: Vec<String>,
-    /// Its k, where one is asked.
+    /// The k of the coalition, if it has one.
     pub k: Option<u32>,
     /// Whether each person's own k must hold.
     pub own_k: OwnKOfCoalition,
-    /// What it must not learn of sensitive columns, or of quasi columns that no member knows.
+    /// Requirements on sensitive columns, or on quasi columns that no member knows.
     pub requirements: Vec<Requirement>,
 }
 
 /// Whether each person's own k must hold for a coalition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OwnKOfCoalition {
-    /// It need not.
+    /// Own k need not hold.
     #[default]
     Ignored,
-    /// It must.
+    /// Own k must hold.
     Kept,
 }
 
 /// A public register.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegisterSpec {
-    /// Its file, relative to the spec.
+    /// The file, relative to the spec.
     pub file: PathBuf,
-    /// The column that equals the person column's values; without it rows are joined by their quasi values, one to one.
+    /// The column with the values of the person column. Without it, rows are joined by their quasi values, one to one.
     pub key: Option<String>,
-    /// Names of its columns where they differ, by the table's names.
+    /// For each column whose name differs: the name in the table, and the name in the register.
     pub columns: BTreeMap<String, String>,
-    /// The day it describes, as written.
+    /// The day that the register describes, as written.
     pub date: Option<String>,
-    /// Digest its file must have.
+    /// The digest that the file must have.
     pub sha256: Option<String>,
-    /// Its files when earlier releases were made, relative to the spec.
+    /// The files of this register at the times of earlier releases, relative to the spec.
     pub previous: Vec<PathBuf>,
 }
 
 /// How registers are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegisterUse {
-    /// Direct or refinement.
+    /// How classes are found.
     pub method: RegisterMethod,
-    /// Register rows without a quasi value.
+    /// What happens to register rows that lack a quasi value.
     pub missing: RegisterMissing,
     /// Which rows are released.
     pub release: RegisterRows,
-    /// Whether private persons whom no register row matches count beside the register's. Means something only where
-    /// registers have no key; [`Spec::unmatched`] says what holds.
+    /// How private persons count whom no register row matches. This setting applies only if registers have no key;
+    /// [`Spec::unmatched`] takes that into account.
     pub unmatched: Unmatched,
 }
 
-/// Direct or refinement.
+/// How classes are found with a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegisterMethod {
-    /// Refines the classes of the plain release.
+    /// By refining the classes of the release without a register.
     Refine,
-    /// Partitions the joined rows.
+    /// By partitioning the rows of the join.
     Direct,
 }
 
-/// What becomes of register rows without a quasi value.
+/// What happens to register rows that lack a quasi value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegisterMissing {
-    /// They are not used.
+    /// Incomplete rows are not used.
     Skip,
-    /// They are an error.
+    /// Incomplete rows are an error.
     Refuse,
 }
 
 /// Which rows are released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegisterRows {
-    /// Rows of microdata and register alike.
+    /// Rows of the private table and of the register.
     All,
-    /// Microdata only, where presence is public.
+    /// Rows of the private table only, because presence in it is public.
     Microdata,
 }
 
 /// How private persons count whom no register row matches.
 ///
-/// Without a key a register row is found by its values alone. A private person whom no register row matches may
-/// therefore be one of the register's persons under other values, so the two may be one person.
+/// Without a key, persons are matched by their values alone. A private person whom no register row matches may
+/// therefore be a register person under other values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unmatched {
-    /// Each of them may be any register person whom no private row matches. A class counts `matched + max(unmatched
-    /// private persons, unmatched register persons)`, which is the fewest persons that its rows can be of.
+    /// Each such person may be any register person whom no private row matches. So a class counts `matched +
+    /// max(unmatched private persons, unmatched register persons)`, the fewest persons to whom its rows can belong.
     Doubt,
-    /// The publisher says that they are not in the register, so all of them count.
+    /// The publisher vouches that these persons are not in the register, so all of them count.
     Count,
 }
 
@@ -422,7 +424,7 @@ impl Default for RegisterUse {
 }
 
 impl Spec {
-    /// A spec of one k and no table yet, everything else at its default.
+    /// A spec with a k, no table yet, and defaults for everything else.
     pub fn new(k: u32) -> Self {
         Spec {
             k,
@@ -448,13 +450,13 @@ impl Spec {
         }
     }
 
-    /// Whether rows of tables point to each other, so that a person is more than a row: there are several tables, or
-    /// one with a reference to itself.
+    /// Whether rows point to each other, so that a person can have more than one row: there are several tables, or one
+    /// table with a reference to itself.
     pub fn links_rows(&self) -> bool {
         self.tables.len() > 1 || self.tables.iter().any(TableSpec::has_references)
     }
 
-    /// What every class of the first table must satisfy: k, each person's own k, and the sensitive columns'.
+    /// What every class of a table must satisfy: k, each person's own k, and the requirements of sensitive columns.
     pub fn requirements(&self, table: &TableSpec) -> Vec<Requirement> {
         let for_everybody = table.columns.iter().filter(|column| column.sensitive_to.is_empty());
         std::iter::once(Requirement::K(self.k))
@@ -463,15 +465,15 @@ impl Spec {
             .collect()
     }
 
-    /// How private persons count whom no register row matches: all of them where registers have a key, because the
-    /// key says who is not in the register; otherwise as the spec says.
+    /// How private persons count whom no register row matches. If registers have a key, all of them count, because the
+    /// key says who is not in the register. Otherwise the spec decides.
     pub fn unmatched(&self) -> Unmatched {
         let by_key = self.registers.values().any(|register| register.key.is_some());
         if by_key { Unmatched::Count } else { self.register.unmatched }
     }
 
-    /// The audiences of a table, each with what its classes must satisfy: its own k or else the release's, each
-    /// person's own k, the sensitive columns', and those of quasi columns that it must not learn. None where the spec
+    /// The audiences of a table, each with its requirements: its own k or else that of the spec, each person's own k,
+    /// the requirements of sensitive columns, and those of quasi columns that it must not learn. `None` if the spec
     /// names no audience.
     pub fn audiences_of(&self, table: &TableSpec) -> Option<Audiences> {
         let each: Vec<Audience> = self
@@ -503,14 +505,14 @@ impl Spec {
     }
 }
 
-/// Persons' own k, where the table has a column of it.
+/// The requirement on persons' own k, if the table has a column of it.
 fn own_k(table: &TableSpec) -> impl Iterator<Item = Requirement> {
     let columns = table.columns.iter().filter(|column| column.role == Role::PersonK);
     columns.map(|column| Requirement::PersonK { column: column.name.clone() })
 }
 
 impl TableSpec {
-    /// Whether a column holds another table's key, besides the one that leads to the parent.
+    /// Whether a column holds a second foreign key.
     pub fn has_references(&self) -> bool {
         self.columns.iter().any(|column| column.references.is_some())
     }
@@ -535,7 +537,7 @@ impl RegisterRows {
         }
     }
 
-    /// What is released under this word.
+    /// The setting with this word.
     pub fn from_word(word: &str) -> Option<Self> {
         [RegisterRows::All, RegisterRows::Microdata].into_iter().find(|rows| rows.word() == word)
     }
@@ -550,7 +552,7 @@ impl Unmatched {
         }
     }
 
-    /// What a word says.
+    /// The setting with this word.
     pub fn from_word(word: &str) -> Option<Self> {
         [Unmatched::Doubt, Unmatched::Count].into_iter().find(|unmatched| unmatched.word() == word)
     }

@@ -1,7 +1,7 @@
-//! [`Table`]: a table in memory, each column a dictionary of distinct texts and one id per row.
+//! [`Table`]: a table in memory. Each column is a dictionary of distinct texts and one id per row.
 //!
-//! Texts are kept as they were spelled, because a release shows values as they were; how they are ordered follows
-//! from the column's [`ValueType`]. Equal ids mean equal texts, and a dictionary holds no text twice.
+//! Texts are kept as they were spelled, because a release shows values in their original spelling. The column's
+//! [`ValueType`] says how they are ordered. Equal ids mean equal texts, and a dictionary contains no text twice.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::{Hierarchy, Notation, Role, Value, ValueType};
 /// The id of a null cell.
 pub const NULL: u32 = u32::MAX;
 
-/// Strings in one allocation, addressed by position. `Debug` shows how many, never which.
+/// Strings in one allocation, addressed by position. `Debug` shows how many there are, but no string.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Texts {
     bytes: String,
@@ -27,7 +27,7 @@ impl Texts {
     /// Appends a text and returns its id.
     ///
     /// # Panics
-    /// When the list already holds `u32::MAX` texts, the last id being [`NULL`].
+    /// If the list already holds `u32::MAX` texts, because the last id is [`NULL`].
     #[inline]
     pub fn push(&mut self, text: &str) -> u32 {
         let id = self.ends.len();
@@ -45,12 +45,12 @@ impl Texts {
         &self.bytes[start..self.ends[id]]
     }
 
-    /// How many texts there are.
+    /// The number of texts.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -89,15 +89,15 @@ pub struct Column {
     pub name: String,
     /// What the column is for.
     pub role: Role,
-    /// How its texts are ordered and measured.
+    /// The type of the values, which decides how texts are ordered and measured.
     pub value_type: ValueType,
-    /// How its numbers and dates are spelled.
+    /// How numbers and dates are spelled.
     pub notation: Notation,
-    /// The tree its values are generalized in, if any. Holds a leaf for every text of the dictionary.
+    /// The tree in which values are generalized, if any. It has a leaf for every text of the dictionary.
     pub hierarchy: Option<Arc<Hierarchy>>,
     /// The distinct texts of the column.
     pub texts: Texts,
-    /// Per row the id of its text, or [`NULL`].
+    /// The id of the text in each row, or [`NULL`].
     pub ids: Vec<u32>,
 }
 
@@ -138,7 +138,7 @@ impl Column {
         self
     }
 
-    /// What is known of the column, and no cell.
+    /// The same column without cells.
     #[must_use]
     pub fn without_cells(&self) -> Self {
         Column {
@@ -152,7 +152,13 @@ impl Column {
         }
     }
 
-    /// The text in this row, `None` where it is null.
+    /// The same column with other rows, whose ids stand for the same texts.
+    #[must_use]
+    pub fn with_ids(&self, ids: Vec<u32>) -> Self {
+        Column { texts: self.texts.clone(), ids, ..self.without_cells() }
+    }
+
+    /// The text in this row; `None` if the cell is null.
     pub fn cell(&self, row: usize) -> Option<&str> {
         match self.ids[row] {
             NULL => None,
@@ -160,7 +166,7 @@ impl Column {
         }
     }
 
-    /// The value of the text with this id, `None` where it is not of the column's type.
+    /// The value of the text with this id; `None` if it is not of the column's type.
     pub fn value(&self, id: u32) -> Option<Value<'_>> {
         Value::parse(self.texts.get(id), self.value_type, &self.notation)
     }
@@ -171,18 +177,18 @@ impl Column {
     }
 }
 
-/// A table in memory. Dropped columns need not be there.
+/// A table in memory. Columns of role drop may be missing.
 ///
-/// The library's `kohort::Table` is the same table before it is read: where its rows are, and what its columns are for.
+/// The library's `kohort::Table` describes a table before it is read: where its rows are, and what its columns are for.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// Its name in the spec and in the release.
+    /// The name in the spec and in the release.
     pub name: String,
-    /// Its columns in the order of the file, all of `n_rows` cells.
+    /// The columns in the order of the file, each with `n_rows` cells.
     pub columns: Vec<Column>,
-    /// How many rows it has.
+    /// The number of rows.
     pub n_rows: usize,
-    /// Position of the column that names the person; without it each row is one.
+    /// The position of the column that names the person; if absent, each row is a person.
     pub person: Option<usize>,
 }
 

@@ -1,8 +1,8 @@
-//! [`Value`]: what a text means where order and distance matter.
+//! [`Value`]: the value that a text spells, for everything that needs order or distance.
 //!
 //! Values are exact: integers of 64 bits, decimals of up to 38 digits, dates as days and timestamps as nanoseconds
-//! since 1970-01-01 without any time zone of the machine. Nothing is rounded on the way in, and nothing is rendered
-//! back from a value: a release shows the text it was read from.
+//! since 1970-01-01. The time zone of the machine does not matter. Parsing never rounds. A release shows original
+//! texts, never texts made from values.
 
 use std::cmp::Ordering;
 use std::fmt::{self, Write as _};
@@ -83,8 +83,7 @@ pub struct Notation {
 }
 
 impl Notation {
-    /// What separates the two bounds of a range of values of this type: a comma, but a semicolon where a comma
-    /// already stands in the numbers.
+    /// The separator between the two bounds of a range of this type: a comma, or a semicolon if numbers contain commas.
     pub fn range_separator(&self, value_type: ValueType) -> char {
         if self.decimal_comma && matches!(value_type, ValueType::Decimal | ValueType::Float) { ';' } else { ',' }
     }
@@ -93,13 +92,13 @@ impl Notation {
 /// An exact decimal fraction, `mantissa / 10^scale`.
 #[derive(Clone, Copy, Debug)]
 pub struct Decimal {
-    /// All digits.
+    /// All digits, as one whole number.
     pub mantissa: i128,
-    /// How many of them stand behind the point, at most 38.
+    /// The number of digits after the point, at most 38.
     pub scale: u32,
 }
 
-/// A value in its type's order. Only values of the same type are compared.
+/// A value, ordered as its type says. Only values of the same type are compared.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<'a> {
     /// A whole number.
@@ -110,7 +109,7 @@ pub enum Value<'a> {
     Float(f64),
     /// Days since 1970-01-01.
     Date(i32),
-    /// Nanoseconds since 1970-01-01T00:00:00, in UTC where the text has an offset.
+    /// Nanoseconds since 1970-01-01T00:00:00, in UTC if the text has an offset.
     Timestamp(i128),
     /// Text.
     Text(&'a str),
@@ -119,7 +118,7 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The value a text stands for, `None` where it is not of this type.
+    /// The value that a text spells; `None` if it is not of this type.
     pub fn parse(text: &'a str, value_type: ValueType, notation: &Notation) -> Option<Value<'a>> {
         match value_type {
             ValueType::Integer => text.parse().ok().map(Value::Integer),
@@ -136,7 +135,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// How far `self` is above `other`, as a number. 0 or 1 for values that have no distance.
+    /// How far `self` is above `other`. For values without a distance, only their order counts: -1, 0 or 1.
     pub fn distance_from(&self, other: &Value<'_>) -> f64 {
         match (self, other) {
             (Value::Integer(a), Value::Integer(b)) => (i128::from(*a) - i128::from(*b)) as f64,
@@ -152,7 +151,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A text that stands for the value in this notation; none where the notation can't show it.
+    /// A text that spells the value in this notation; `None` if the notation can't spell it.
     pub fn spell(&self, notation: &Notation) -> Option<String> {
         let pointed = |text: String| if notation.decimal_comma { text.replace('.', ",") } else { text };
         let formatted = |time: NaiveDateTime, format: &str| {
@@ -242,7 +241,7 @@ impl Decimal {
         Some(Decimal { mantissa: if negative { -mantissa } else { mantissa }, scale: fraction.len() as u32 })
     }
 
-    /// The same number with as few digits behind the point as it takes; equal numbers become the same.
+    /// The same number with as few digits after the point as possible, so that equal numbers become identical.
     pub fn shortest(self) -> Decimal {
         let Decimal { mut mantissa, mut scale } = self;
         while scale > 0 && mantissa % 10 == 0 {
@@ -265,7 +264,7 @@ impl Decimal {
 }
 
 impl fmt::Display for Decimal {
-    /// With a point, and without zeros at its end.
+    /// Writes the number with a point, and without zeros at its end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Decimal { mantissa, scale } = self.shortest();
         let sign = if mantissa < 0 { "-" } else { "" };
@@ -279,7 +278,7 @@ impl Ord for Decimal {
     fn cmp(&self, other: &Self) -> Ordering {
         let (whole, fraction) = self.whole_and_fraction();
         let (other_whole, other_fraction) = other.whole_and_fraction();
-        // Fractions are below 10^scale <= 10^38, so aligning them stays below 10^38 too.
+        // Fractions are below 10^scale <= 10^38, so they stay below 10^38 when they are aligned.
         let scale = self.scale.max(other.scale);
         whole.cmp(&other_whole).then_with(|| {
             (fraction * 10_i128.pow(scale - self.scale)).cmp(&(other_fraction * 10_i128.pow(scale - other.scale)))
@@ -304,7 +303,7 @@ impl Eq for Decimal {}
 fn parse_float(text: &str, decimal_comma: bool) -> Option<f64> {
     let number = match decimal_comma {
         false => text.parse::<f64>(),
-        // A point is no decimal sign then, and must not pass for one.
+        // With a decimal comma, a point is not a decimal sign, so it must not become one.
         true if text.contains('.') => return None,
         true => text.replace(',', ".").parse(),
     };
@@ -344,14 +343,14 @@ fn parse_timestamp(text: &str, format: Option<&str>) -> Option<i128> {
             .or_else(|| DateTime::parse_from_str(text, format).ok().map(|time| time.naive_utc()))
             .map(nanoseconds);
     }
-    // Dates alone are midnight, so that a column may mix the two.
+    // A date without a time means midnight, so that a column may mix the two.
     if let Some(date) = parse_date(text, None) {
         return Some(i128::from(date) * 86_400_000_000_000);
     }
     if let Ok(time) = DateTime::parse_from_rfc3339(text) {
         return Some(nanoseconds(time.naive_utc()));
     }
-    // PostgreSQL writes `+01`, and other programs leave the colon out.
+    // PostgreSQL writes `+01`, and other programs write `+0100`.
     let with_offset = ["%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%d %H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M%#z", "%Y-%m-%d %H:%M%#z"];
     if let Some(time) = with_offset.iter().find_map(|format| DateTime::parse_from_str(text, format).ok()) {
         return Some(nanoseconds(time.naive_utc()));

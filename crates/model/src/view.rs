@@ -1,58 +1,59 @@
-//! [`Block`]: rows of an A-view as they leave it, and [`Consent`]: what their persons allow.
+//! [`Block`]: rows of an A-view as readers will see them, and [`Consent`]: what the persons of these rows allow.
 //!
-//! A block is a claim, as a release is. Only `kohort-verify` turns it into a verified one, bound to the private rows it
-//! was verified with, and only that becomes rows for a reader.
+//! A block is only a claim, like a release. Readers get rows only from a block that `kohort-verify` has verified and
+//! bound to the private rows it was verified with.
 
 use crate::Texts;
 
-/// The class of a row whose person asks for a k of 0 or 1: shown as it is, and never part of anybody's crowd.
+/// The class number of a row whose person has a k of 0 or 1. Such a row is shown without a class, and hides nobody
+/// else.
 pub const ALONE: u32 = u32::MAX;
 
 /// Rows of an A-view.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// Per row, in the order in which they leave, the row of the private table it comes from.
+    /// The row of the private table that each row comes from, in the order in which rows are shown.
     pub rows: Vec<u32>,
-    /// Per row the number of its class, or [`ALONE`].
+    /// The class number of each row, or [`ALONE`].
     pub classes: Vec<u32>,
-    /// The columns of the view, one for each of the private table.
+    /// The columns of the view, one for each column of the private table.
     pub columns: Vec<BlockCells>,
 }
 
 /// What the cells of a column show.
 #[derive(Clone, Debug)]
 pub enum BlockCells {
-    /// Labels: a dictionary and, per row, a label's id; [`crate::NULL`] hides the cell.
+    /// Labels.
     Labels {
         /// The distinct labels.
         labels: Texts,
-        /// Per row.
+        /// The id of the label in each row; [`crate::NULL`] hides the cell.
         ids: Vec<u32>,
     },
     /// The private cells themselves.
     Own {
-        /// Per row whether the cell is hidden.
+        /// For each row, whether the cell is hidden.
         hidden: Vec<bool>,
     },
 }
 
-/// What persons allow, per row of the private table.
+/// What persons allow. Each list has one entry per row of the private table.
 #[derive(Clone, Debug)]
 pub struct Consent {
-    /// The k of the row's person: 0 shows the row as it is, 1 hides identifiers, more asks for a class.
+    /// The k of the row's person: 0 shows the row as it is, 1 hides identifiers, and 2 or more requires a class.
     pub k: Vec<u32>,
-    /// By how many levels sensitive values are raised.
+    /// By how many levels of the hierarchy sensitive values are generalized.
     pub level: Vec<u8>,
-    /// The columns that must not be shown, bit by bit in the order of the private table's columns.
+    /// The columns that must not be shown, one bit each, in the order of the private table's columns.
     pub refused: Vec<u64>,
 }
 
-/// What a cell that a person refuses does to others.
+/// Which cells are hidden if a person refuses to show a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Disclosure {
-    /// The column says nothing of anybody in the class.
+    /// The cells of everybody in the class, in that column.
     #[default]
     Class,
-    /// The cell alone is null. Safe only while nobody knows who refused.
+    /// Only that cell. This is safe only as long as nobody knows who refused.
     Row,
 }

@@ -1,13 +1,13 @@
-//! Asks a server from many connections at once, and says how long that took.
+//! A load test: queries a server from many connections at once, and measures the time.
 //!
 //! ```text
 //! load KOHORT_SERVE FOLDER CENSUS.parquet PERSONS CONNECTIONS SECONDS
 //! ```
 //!
-//! The server is started on an empty data folder, with a materialized view of so many persons. Of four connections three
-//! are an analyst's, who asks for persons by age, sex and zip, and now and then for counts of all; the fourth is an
-//! owner's, who adds a person, changes one or removes one. Prints one JSON object; an error of any statement is an error
-//! of the whole.
+//! The server is started on an empty data folder, with a materialized view of PERSONS persons. Three of four
+//! connections belong to an analyst, who looks up persons by age, sex and zip, and sometimes counts all of them. The
+//! fourth belongs to an owner, who adds, changes or removes a person. Prints one JSON object. If any statement fails,
+//! the program fails.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -23,10 +23,10 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 type AnswerError = Box<dyn Error + Send + Sync>;
 
 const PASSWORD: &str = "load of a server";
-/// One of so many reads counts all persons.
+/// One in this many reads counts all persons.
 const N_READS_PER_COUNT: u64 = 100;
 
-/// Somebody who may be asked for or added.
+/// A person who can be looked up or added.
 struct Person {
     age: String,
     sex: String,
@@ -34,7 +34,7 @@ struct Person {
     edu: String,
 }
 
-/// A server that ends with this.
+/// A server that stops when this is dropped.
 struct Served {
     child: Child,
     port: String,
@@ -42,7 +42,7 @@ struct Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The server may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -103,7 +103,7 @@ fn start(command: &str, folder: &str) -> Result<Served, AnswerError> {
         let line = line?;
         if let Some(address) = line.strip_prefix("listening on ") {
             served.port = address.rsplit(':').next().unwrap_or_default().to_owned();
-            // What it says from here on must not fill the pipe.
+            // Keep reading, because a full pipe would block the server.
             std::thread::spawn(move || lines.for_each(drop));
             return Ok(served);
         }
@@ -115,12 +115,12 @@ fn start(command: &str, folder: &str) -> Result<Served, AnswerError> {
 async fn connect(port: &str, user: &str) -> Result<Client, AnswerError> {
     let url = format!("host=127.0.0.1 port={port} user={user} password='{PASSWORD}' dbname=kohort");
     let (client, connection) = tokio_postgres::connect(&url, NoTls).await?;
-    // It ends with the client.
+    // The task ends with the client.
     tokio::spawn(connection);
     Ok(client)
 }
 
-/// Makes the view, and returns some of its persons.
+/// Creates the view, and returns some of its persons.
 async fn set_up(owner: &Client, census: &str, n_persons: i64) -> Result<Vec<Person>, AnswerError> {
     for sql in [
         format!("CREATE EXTERNAL TABLE census STORED AS PARQUET LOCATION '{census}'"),
@@ -151,7 +151,7 @@ async fn set_up(owner: &Client, census: &str, n_persons: i64) -> Result<Vec<Pers
     Ok(persons.collect())
 }
 
-/// Asks one statement after the other.
+/// Runs one statement after the other.
 async fn ask(
     client: &Client,
     number: u64,

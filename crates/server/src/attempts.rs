@@ -1,10 +1,11 @@
-//! [`Attempts`]: how often logins failed lately, by address and user.
+//! [`Attempts`]: limits failed logins per address and user.
 //!
 //! # Guarantee
-//! An address gets [`PER_ADDRESS`] wrong passwords in a [`WINDOW`], and [`PER_USER`] for one user. A proof that is being
-//! checked may be wrong, so no more are checked at a time than may: others wait for that, and for nothing a client does.
-//! Whoever begins logins and leaves them there holds up nobody. Nobody can lock out a user for other addresses. Memory is bounded: where there are too many, the older half of what failed is forgotten, and names that are
-//! too long to be anybody's count as one.
+//! An address may send [`PER_ADDRESS`] wrong passwords in a [`WINDOW`], and [`PER_USER`] for one user. A password that
+//! is being checked counts as wrong until the check ends, and further logins wait for the end of such checks. They
+//! never wait for a client, so a client that begins logins and does not finish them delays nobody. Nobody can lock out
+//! a user for other addresses. Memory is limited: if there are too many entries, the older half is removed. Names that
+//! are too long for any user count as one name.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -18,27 +19,27 @@ const WINDOW: Duration = Duration::from_secs(60);
 const PER_USER: u32 = 5;
 const PER_ADDRESS: u32 = 30;
 const MOST_KEPT: usize = 10_000;
-/// Bytes of the longest name.
+/// The largest length of a name in bytes.
 const LONGEST_NAME: usize = 63;
 
-/// Failed logins of late.
+/// Recent failed logins.
 #[derive(Default)]
 pub(crate) struct Attempts {
     failed: Mutex<HashMap<Who, FailedAttempts>>,
     ended: Notify,
 }
 
-/// Whether a login may be checked.
+/// Whether a password may be checked.
 pub(crate) enum Attempted<'a> {
-    /// It may.
+    /// The password may be checked now.
     Begun(Attempt<'a>),
-    /// It may once others have ended, if they do not fail.
+    /// The password can be checked only after other checks have ended.
     Later,
-    /// Too many have failed.
+    /// The password may not be checked, because too many logins have failed.
     Never,
 }
 
-/// An address, and the user it tried where that counts.
+/// An address, and the user if failures are counted per user.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Who {
     network: IpAddr,
@@ -49,7 +50,7 @@ struct Who {
 struct FailedAttempts {
     since: Instant,
     n_times: u32,
-    /// Logins that are being checked, which may fail.
+    /// The number of passwords being checked, which may be wrong.
     n_open: u32,
 }
 
@@ -59,14 +60,14 @@ impl FailedAttempts {
     }
 }
 
-/// A login that is being checked.
+/// A password that is being checked.
 pub(crate) struct Attempt<'a> {
     attempts: &'a Attempts,
     who: [Who; 2],
 }
 
 impl Attempts {
-    /// Whether too many logins have failed for this one to be worth beginning.
+    /// Whether so many logins have failed that this one may not begin.
     pub(crate) fn have_failed(&self, address: IpAddr, user: &str, now: Instant) -> bool {
         let failed = self.failed();
         let has_failed = |(who, most): &(Who, u32)| {
@@ -75,12 +76,12 @@ impl Attempts {
         keys(address, user).iter().any(has_failed)
     }
 
-    /// Ends when a login was checked.
+    /// Waits for the end of a check.
     pub(crate) fn ended(&self) -> Notified<'_> {
         self.ended.notified()
     }
 
-    /// Lets a login of this address and user be checked, where it may now.
+    /// Begins to check a password for this address and user, if that is allowed now.
     pub(crate) fn begin(&self, address: IpAddr, user: &str, now: Instant) -> Attempted<'_> {
         let mut failed = self.failed();
         let keys = keys(address, user);
@@ -112,7 +113,7 @@ impl Attempts {
 }
 
 impl Attempt<'_> {
-    /// Counts it as failed.
+    /// Counts the login as failed.
     pub(crate) fn fail(self, now: Instant) {
         let mut failed = self.attempts.failed();
         for who in &self.who {
@@ -147,21 +148,21 @@ fn forget_older_half(failed: &mut HashMap<Who, FailedAttempts>) {
     let (_, middle, _) = since.select_nth_unstable(middle);
     let (middle, mut n_left) = (*middle, failed.len() / 2);
     failed.retain(|_, failed| {
-        // Many may have failed at the same moment.
+        // Many logins may have failed at the same moment.
         let stays = failed.since >= middle && n_left > 0;
         n_left -= usize::from(stays);
         stays || failed.n_open > 0
     });
 }
 
-/// What a login counts for, and how often.
+/// The keys under which a login is counted, and their limits.
 fn keys(address: IpAddr, user: &str) -> [(Who, u32); 2] {
     let network = network(address);
     let user = if user.len() > LONGEST_NAME { "" } else { user };
     [(Who { network, user: Some(user.to_owned()) }, PER_USER), (Who { network, user: None }, PER_ADDRESS)]
 }
 
-/// Somebody with one address of version 6 has 2^64 of them.
+/// The network of an address. A user of IPv6 usually has 2^64 addresses, so they count as one.
 pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from(u128::from(address) & !u128::from(u64::MAX)).into(),
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded() {
+    fn the_number_of_entries_is_limited() {
         let (attempts, now) = (Attempts::default(), Instant::now());
         for last in 0..20_000u32 {
             fail(&attempts, IpAddr::V4(last.into()), &"x".repeat(9_000), now);

@@ -1,8 +1,8 @@
-//! [`PgCatalog`]: the catalog of PostgreSQL as clients expect it, of what a session may see and nothing else.
+//! [`PgCatalog`]: PostgreSQL's catalog as clients expect it, with only what a session may see.
 //!
-//! The tables and functions are those of `datafusion-pg-catalog`; they list what the session's own catalog holds.
-//! Clients write queries of the catalog that DataFusion can't run as they are. They are rewritten, some roughly (a
-//! subquery among the columns becomes NULL), so only queries that read nothing but the catalog ever are.
+//! The tables and functions come from `datafusion-pg-catalog` and list the content of the session's own catalog.
+//! DataFusion can't run some catalog queries of clients, so they are rewritten, some of them roughly: a subquery among
+//! the columns becomes NULL. Therefore only queries that read nothing but the catalog are rewritten.
 
 mod completed;
 mod listed;
@@ -21,7 +21,6 @@ use datafusion::logical_expr::{
 };
 use datafusion::prelude::SessionConfig;
 use datafusion::scalar::ScalarValue;
-use datafusion::sql::parser::Statement as DFStatement;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, Join,
     JoinOperator, ObjectName, Select, SelectItem, SetExpr, Statement, TableFactor, Value, VisitMut, VisitorMut,
@@ -35,7 +34,7 @@ use datafusion_pg_catalog::pg_catalog::{
 };
 use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
 use kohort_sql::Role;
-use kohort_sql::parser::{Parsed, Statement as OwnStatement, parse};
+use kohort_sql::parser::{Parsed, parse};
 use kohort_sql::worker::{Asker, Functions};
 
 use crate::settings::SERVER_VERSION;
@@ -47,10 +46,10 @@ const CATALOG: &str = "kohort";
 const PG_CATALOG: &str = "pg_catalog";
 const KEYWORDS: &str = "pg_get_keywords";
 
-/// Makes queries of PostgreSQL's catalog run.
+/// Provides PostgreSQL's catalog, and rewrites queries of it.
 pub(crate) struct PgCatalog {
     parser: PostgresCompatibilityParser,
-    /// What is the same for all sessions: 5 MB of PostgreSQL's own types, functions and operators.
+    /// The tables that are the same for all sessions: 5 MB of PostgreSQL's own types, functions and operators.
     tables: Arc<PgCatalogStaticTables>,
     /// The functions of the catalog.
     functions: Vec<Arc<ScalarUDF>>,
@@ -69,7 +68,7 @@ impl PgCatalog {
         })
     }
 
-    /// Adds the catalog to the session of a user.
+    /// Adds the catalog to a user's session.
     pub(crate) fn install(&self, context: &SessionContext, user: &str, role: Role) -> Result<(), DataFusionError> {
         let listed = Listed::new(context.state().catalog_list());
         let tables = PgCatalogSchemaProvider::try_new(listed, Arc::clone(&self.tables), EmptyContextProvider)?;
@@ -93,7 +92,7 @@ impl PgCatalog {
         Ok(())
     }
 
-    /// The query as it can be run, where it reads nothing but the catalog.
+    /// Rewrites a query that reads nothing but the catalog; `None` for other queries.
     pub(crate) fn rewrite(&self, statement: &Statement, text: &str) -> Option<Statement> {
         if !reads_catalog_only(statement) {
             return None;
@@ -105,14 +104,12 @@ impl PgCatalog {
         }
     }
 
-    /// The empty answer to a query of keys, constraints or indexes, which views do not have, or of enumerations and
-    /// functions, of which there are none beside the built-in ones; `None` of another query. Clients ask for them in ways
-    /// that can't be planned.
+    /// Replaces a query for keys, constraints, indexes, enumerations or user-defined functions by an empty answer,
+    /// because there are none and DataFusion can't plan some clients' queries for them; `None` for other queries.
     pub(crate) fn nothing_for(parsed: &Parsed) -> Option<Parsed> {
-        let OwnStatement::Sql(sql) = &parsed.statement else { return None };
-        let DFStatement::Statement(statement) = sql.as_ref() else { return None };
+        let statement = parsed.sql()?;
         let mut asks_for_none = false;
-        let _ = visit_relations(statement.as_ref(), |name| {
+        let _ = visit_relations(statement, |name| {
             asks_for_none |= ["pg_constraint", "pg_enum", "pg_index", "pg_proc"].contains(&last(name).as_str());
             ControlFlow::<()>::Continue(())
         });
@@ -135,7 +132,7 @@ impl PgCatalog {
         Some(Parsed { text: parsed.text.clone(), ..empty })
     }
 
-    /// A query of the catalog that only the rewriting parser can read.
+    /// Parses a catalog query that only the rewriting parser understands.
     pub(crate) fn read(&self, text: &str) -> Option<Statement> {
         let mut statements = self.parser.parse(text).ok()?;
         match (statements.pop(), statements.is_empty()) {
@@ -145,7 +142,7 @@ impl PgCatalog {
     }
 }
 
-/// Functions of the catalog, for processes that execute plans.
+/// The functions of the catalog, for worker processes.
 pub(crate) const FUNCTIONS: Functions = Functions { own: functions_of_asker, others: function };
 
 fn functions_of_asker(asker: &Asker) -> Vec<ScalarUDF> {
@@ -170,7 +167,7 @@ fn functions() -> Result<HashMap<String, Arc<ScalarUDF>>, DataFusionError> {
     Ok(functions.into_iter().filter(|(name, _)| !known.contains(name)).collect())
 }
 
-/// Functions that say something else here than in DataFusion or `datafusion-pg-catalog`.
+/// Functions that replace those of DataFusion or `datafusion-pg-catalog`.
 fn functions_of(user: &str) -> Vec<ScalarUDF> {
     let version = format!("PostgreSQL {SERVER_VERSION} (kohort {})", env!("CARGO_PKG_VERSION"));
     let mut functions = vec![
@@ -179,7 +176,7 @@ fn functions_of(user: &str) -> Vec<ScalarUDF> {
         constant("current_user", user.to_owned()),
         current_setting(),
     ];
-    // What is under a view is nobody's business, there are no comments, and no types but PostgreSQL's own.
+    // Definitions of views are not shown, there are no comments, and there are only PostgreSQL's own types.
     let (oid, int, text, truth) = (DataType::Int32, DataType::Int64, DataType::Utf8, DataType::Boolean);
     let no_text = ScalarValue::Utf8(None);
     let unsized_text = ScalarValue::Utf8(Some("0 bytes".to_owned()));
@@ -200,8 +197,9 @@ fn functions_of(user: &str) -> Vec<ScalarUDF> {
     functions
 }
 
-/// What is left to do after the rewriting parser: `LIKE ... ESCAPE '/'` is escaped by a backslash, what can't be known
-/// anywhere in a column becomes NULL, as subqueries that are a column do already, and so does what gathers nothing.
+/// Rewrites what the rewriting parser leaves: `LIKE ... ESCAPE '/'` gets a backslash as its escape, and unknown parts
+/// of a column and aggregates of empty tables become NULL. The parser has already done this for subqueries that are a
+/// whole column.
 fn adapted(mut statement: Statement) -> Statement {
     if let Statement::Query(query) = &mut statement
         && let SetExpr::Select(select) = query.body.as_mut()
@@ -242,8 +240,8 @@ fn adapted(mut statement: Statement) -> Statement {
     statement
 }
 
-/// Lists of the parents of tables become NULL. SQLAlchemy joins `SELECT inhrelid, array_agg(...) FROM pg_inherits ...` to
-/// each table, and lists can't be joined to rows; but nothing inherits, so there is none.
+/// Replaces lists of parent tables by NULL. SQLAlchemy joins `SELECT inhrelid, array_agg(...) FROM pg_inherits ...` to
+/// each table, which is refused because lists can't be joined. No table inherits, so the lists are empty anyway.
 struct GathersNothing;
 
 impl VisitorMut for GathersNothing {
@@ -272,7 +270,7 @@ fn has_no_rows(select: &Select) -> bool {
     is_inherits && from.joins.iter().all(adds_none)
 }
 
-/// Functions without arguments keep the names under which they were called: `current_user` is asked of `session_user()`.
+/// Keeps the names of columns: `current_user` is rewritten to `session_user()`, but the column is still `current_user`.
 fn named_as(asked: &Statement, mut rewritten: Statement) -> Statement {
     let (Some(asked), Statement::Query(query)) = (projection(asked), &mut rewritten) else { return rewritten };
     if let SetExpr::Select(select) = query.body.as_mut()
@@ -296,8 +294,8 @@ fn projection(statement: &Statement) -> Option<&[SelectItem]> {
     Some(&select.projection)
 }
 
-/// `(SELECT ...)`, `ARRAY(SELECT ...)`, or what lists privileges and policies, which are not in the catalog: `SHOW GRANTS`
-/// has them.
+/// Whether an expression becomes NULL: `(SELECT ...)`, `ARRAY(SELECT ...)`, and functions that list privileges or
+/// policies, which are not in this catalog but in `SHOW GRANTS`.
 fn is_unknown(expression: &Expr) -> bool {
     match expression {
         Expr::Subquery(_) => true,
@@ -319,7 +317,7 @@ fn expression_of(argument: &FunctionArg) -> Option<&Expr> {
     }
 }
 
-/// A column, what was a subquery, or one joined to the other.
+/// Whether an argument is a column, a former subquery, or a concatenation of these.
 fn is_of_rows(argument: &Expr) -> bool {
     match argument {
         Expr::Identifier(_) | Expr::CompoundIdentifier(_) => true,
@@ -329,7 +327,7 @@ fn is_of_rows(argument: &Expr) -> bool {
     }
 }
 
-/// Whether a query reads tables of the catalog and no others, or none and calls a function of the catalog.
+/// Whether a query reads only tables of the catalog, or reads no table and calls a function of the catalog.
 fn reads_catalog_only(statement: &Statement) -> bool {
     let Statement::Query(query) = statement else { return false };
     let ctes: Vec<String> =
@@ -347,8 +345,8 @@ fn reads_catalog_only(statement: &Statement) -> bool {
     n_others == 0 && (n_catalog > 0 || calls_catalog(statement))
 }
 
-/// Whether a query without tables asks for something that PostgreSQL knows by its catalog. One with subqueries does
-/// not: they would be rewritten too.
+/// Whether a query without tables calls a function of the catalog. Queries with subqueries do not count, because the
+/// subqueries would be rewritten too.
 fn calls_catalog(statement: &Statement) -> bool {
     const ASKED: [&str; 10] = [
         "version",
@@ -380,7 +378,7 @@ fn calls_catalog(statement: &Statement) -> bool {
     calls && !has_subqueries
 }
 
-/// A table or table function of the catalog. A view that begins with `pg_` is none.
+/// Whether this is a table or table function of the catalog. A view whose name begins with `pg_` is not.
 fn is_table_of_catalog(name: &ObjectName) -> bool {
     match name.0.len() {
         1 => PG_CATALOG_TABLES.contains(&last(name).as_str()) || last(name) == KEYWORDS,
@@ -396,7 +394,7 @@ fn last(name: &ObjectName) -> String {
     name.0.last().and_then(|part| part.as_ident()).map(|part| part.value.to_lowercase()).unwrap_or_default()
 }
 
-/// A function that always says the same.
+/// A function with a constant result.
 fn always(name: &str, of: TypeSignature, says: ScalarValue) -> ScalarUDF {
     let returns = says.data_type();
     let function = move |_: &[ColumnarValue]| Ok(ColumnarValue::Scalar(says.clone()));
@@ -404,9 +402,9 @@ fn always(name: &str, of: TypeSignature, says: ScalarValue) -> ScalarUDF {
     ScalarUDF::from(SimpleScalarUDF::new_with_signature(name, of, returns, Arc::new(function)))
 }
 
-/// `current_setting('default_table_access_method')`, which SQLAlchemy compares with that of a table. All else is NULL: a
-/// function knows nothing of the connection it is called on, which SHOW does, and one that fails for some rows would tell
-/// of them.
+/// `current_setting('default_table_access_method')`, which SQLAlchemy compares with that of a table. Other settings are
+/// NULL, because a function, unlike SHOW, does not know its connection, and a function that fails for some rows would
+/// reveal them.
 fn current_setting() -> ScalarUDF {
     let function = |arguments: &[ColumnarValue]| {
         let is_known = matches!(arguments, [ColumnarValue::Scalar(ScalarValue::Utf8(Some(name)))]
@@ -416,7 +414,7 @@ fn current_setting() -> ScalarUDF {
     create_udf("current_setting", vec![DataType::Utf8], DataType::Utf8, Volatility::Stable, Arc::new(function))
 }
 
-/// A function without arguments that always says the same.
+/// A function without arguments and with a constant result.
 fn constant(name: &str, text: String) -> ScalarUDF {
     let says = ScalarValue::Utf8(Some(text));
     let function = move |_: &[ColumnarValue]| Ok(ColumnarValue::Scalar(says.clone()));

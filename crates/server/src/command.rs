@@ -1,27 +1,31 @@
-//! The command `kohort-serve`: reads a configuration, makes tables and views, and serves them until it is told to stop.
+//! The command `kohort-serve`: reads a configuration, opens or creates tables and views, and serves them until it is
+//! stopped.
 //!
-//! Words go to stderr. A panic shows where it happened, never what it says, since that might hold a cell.
+//! Messages go to stderr. For a panic only the place in the code is printed, because its message might contain a cell.
 //!
 //! | exit code | meaning |
 //! | --- | --- |
-//! | 0 | it was told to stop |
-//! | 1 | a requirement of a view can't be reached |
-//! | 2 | wrong use or input |
-//! | 3 | I/O, or a fault of ours |
+//! | 0 | it was stopped |
+//! | 1 | a requirement of a view can't be met |
+//! | 2 | wrong arguments or input |
+//! | 3 | I/O error, or a bug in kohort |
 
 use std::fs::OpenOptions;
-use std::io::{BufRead, ErrorKind, IsTerminal};
+use std::io::{BufRead, ErrorKind, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use chrono::Utc;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
+use clap_complete::Shell;
+use clap_mangen::Man;
 use futures::TryStreamExt;
 use kohort_sql::access::{AccessError, Accounts, UNASKED};
 use kohort_sql::parser::{Parsed, STACK, parse};
 use kohort_sql::policy::ComplianceLog;
+use kohort_sql::shell::{CommandError, report_panics};
 use kohort_sql::store::StoreRecords;
 use kohort_sql::worker::{self, WORKER, Workers};
 use kohort_sql::{Clock, Engine, Outcome, Role, SqlError, check_format};
@@ -35,137 +39,129 @@ const EXAMPLES: &str = "\
 Examples:
   kohort-serve --data clinic/ --create-owner olga < password.txt      the first time
   kohort-serve --data clinic/ --config kohort-serve.toml
-  kohort-serve --init setup.sql --create-owner olga                   nothing outlives it
+  kohort-serve --init setup.sql --create-owner olga                   without a data folder
   kohort-serve --config kohort-serve.toml --check-config
+  kohort-serve --completions bash > ~/.local/share/bash-completion/completions/kohort-serve
+  kohort-serve --man > ~/.local/share/man/man1/kohort-serve.1
 
-Exit codes: 0 stopped, 1 a requirement can't be reached, 2 wrong use or input, 3 I/O or a fault.";
+Exit codes: 0 stopped, 1 a requirement can't be met, 2 wrong arguments or input, 3 I/O error or bug.";
 
-/// The file of a data folder.
+/// The file of the store in a data folder.
 const DATA_FILE: &str = "kohort.db";
 
 /// Serves anonymization views to PostgreSQL clients.
 #[derive(Parser)]
 #[command(name = "kohort-serve", version, max_term_width = 100, after_help = EXAMPLES)]
 struct Arguments {
-    /// Read this configuration; what is given besides goes before it
+    /// Read this configuration file; other arguments override it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Say whether the configuration is right, and end
+    /// Check the configuration and exit
     #[arg(long)]
     check_config: bool,
-    /// Serve the tables, views, users and grants of this data folder; it is made where there is none
+    /// Serve the tables, views, users and grants of this data folder; created if it does not exist
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
-    /// Run the statements of this file at the start, as the owner; may be repeated
+    /// Run the statements of this file at the start, as the owner; can be repeated
     #[arg(long, value_name = "FILE")]
     init: Vec<PathBuf>,
-    /// Make an owner of this name, whose password is read from stdin
+    /// Create an owner of this name; the password is read from stdin
     #[arg(long, value_name = "NAME")]
     create_owner: Option<String>,
-    /// Listen here [default: 127.0.0.1:5433]
+    /// Listen on this address [default: 127.0.0.1:5433]
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
-    /// The certificate that clients see, PEM
+    /// The server's TLS certificate, in PEM format
     #[arg(long, value_name = "FILE")]
     tls_certificate: Option<PathBuf>,
-    /// Its key, PEM
+    /// The key of the certificate, in PEM format
     #[arg(long, value_name = "FILE")]
     tls_key: Option<PathBuf>,
-    /// Refuse whoever speaks no TLS
+    /// Refuse connections without TLS
     #[arg(long)]
     require_tls: bool,
-    /// Answer /metrics here, on a loopback address
+    /// Serve /metrics for Prometheus on this loopback address
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
-    /// Append to this file who asked what under which purpose, one JSON object per statement, without values
+    /// Append the compliance log to this file: user, statement without values, and purpose, as one JSON object per
+    /// statement
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
+    /// Print completions for this shell and exit
+    #[arg(long, value_name = "SHELL", exclusive = true)]
+    completions: Option<Shell>,
+    /// Print the manual page and exit
+    #[arg(long, exclusive = true)]
+    man: bool,
 }
 
-/// Why the command ends.
-#[derive(Debug)]
-struct Ending {
-    exit_code: u8,
-    message: String,
-    hint: Option<String>,
+/// The failure to use a file.
+fn unusable(path: &Path, error: &std::io::Error) -> CommandError {
+    CommandError::new(CommandError::INPUT, format!("{}: {error}", path.display()))
 }
 
-impl Ending {
-    const INPUT: u8 = 2;
-    const FAULT: u8 = 3;
-
-    fn new(exit_code: u8, message: impl Into<String>) -> Ending {
-        Ending { exit_code, message: message.into(), hint: None }
-    }
-
-    fn hint(mut self, hint: impl Into<String>) -> Ending {
-        self.hint = Some(hint.into());
-        self
-    }
-
-    fn file(path: &Path, error: &std::io::Error) -> Ending {
-        Ending::new(Ending::INPUT, format!("{}: {error}", path.display()))
-    }
-}
-
-impl From<ConfigurationError> for Ending {
-    fn from(problem: ConfigurationError) -> Ending {
-        Ending { exit_code: Ending::INPUT, message: problem.to_string(), hint: problem.hint().map(str::to_owned) }
-    }
-}
-
-impl From<SqlError> for Ending {
-    fn from(error: SqlError) -> Ending {
-        Ending { exit_code: error.exit_code(), message: error.to_string(), hint: error.hint() }
-    }
-}
-
-impl From<AccessError> for Ending {
-    fn from(problem: AccessError) -> Ending {
-        SqlError::from(problem).into()
+impl From<ConfigurationError> for CommandError {
+    fn from(problem: ConfigurationError) -> CommandError {
+        let hint = problem.hint().map(str::to_owned);
+        CommandError { hint, ..CommandError::new(CommandError::INPUT, problem.to_string()) }
     }
 }
 
 /// Runs the command with the process's arguments.
 pub fn run() -> ExitCode {
-    std::panic::set_hook(Box::new(|panic| {
-        let place = panic.location().map(|location| format!(" at {}:{}", location.file(), location.line()));
-        eprintln!("error: kohort-serve failed{}", place.unwrap_or_default());
-        eprintln!("hint: this is a fault of kohort: please report the place it names");
-    }));
+    report_panics("kohort-serve");
     if std::env::args_os().skip(1).eq([WORKER]) {
         return worker::run(FUNCTIONS);
     }
     let arguments = Arguments::parse();
+    if let Some(text) = printed(&arguments) {
+        return match std::io::stdout().lock().write_all(&text) {
+            // The reader has closed the pipe, as after `| head`.
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                end(&CommandError::fault(format!("stdout can't be written: {error}")))
+            }
+            _ => ExitCode::SUCCESS,
+        };
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
-        Err(error) => return end(&Ending::new(Ending::FAULT, error.to_string())),
+        Err(error) => return end(&CommandError::fault(error.to_string())),
     };
     let done = runtime.block_on(serve(&arguments));
-    // A statement that does not stop is not waited for.
+    // Do not wait for statements that can't be stopped.
     runtime.shutdown_background();
-    done.map_or_else(|ending| end(&ending), |()| ExitCode::SUCCESS)
+    done.map_or_else(|failure| end(&failure), |()| ExitCode::SUCCESS)
 }
 
-fn end(ending: &Ending) -> ExitCode {
-    eprintln!("error: {}", ending.message);
-    if let Some(hint) = &ending.hint {
-        eprintln!("hint: {hint}");
+/// The completions or the manual page, if the arguments ask for them.
+fn printed(arguments: &Arguments) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    match arguments.completions {
+        Some(shell) => clap_complete::generate(shell, &mut Arguments::command(), "kohort-serve", &mut text),
+        None if arguments.man => {
+            Man::new(Arguments::command()).render(&mut text).expect("writing to memory can't fail");
+        }
+        None => return None,
     }
-    ExitCode::from(ending.exit_code)
+    Some(text)
 }
 
-async fn serve(arguments: &Arguments) -> Result<(), Ending> {
+fn end(failure: &CommandError) -> ExitCode {
+    failure.report();
+    ExitCode::from(failure.exit_code)
+}
+
+async fn serve(arguments: &Arguments) -> Result<(), CommandError> {
     let configuration = configuration(arguments)?;
     let tls = configuration.check()?;
     if arguments.check_config {
         check_files(arguments, &configuration)?;
-        eprintln!("the configuration is right");
+        eprintln!("the configuration is valid");
         return Ok(());
     }
     let log = match &configuration.log {
-        Some(path) => ComplianceLog::with_file(path).map_err(|error| Ending::file(path, &error))?,
+        Some(path) => ComplianceLog::with_file(path).map_err(|error| unusable(path, &error))?,
         None => ComplianceLog::new(),
     };
     let clock: Clock = Arc::new(Utc::now);
@@ -175,7 +171,7 @@ async fn serve(arguments: &Arguments) -> Result<(), Ending> {
             eprintln!("opening {}", folder.display());
             let engine = Engine::open(folder, clock, log).await?;
             for lost in engine.take_lost() {
-                eprintln!("warning: {} is not there: {}", lost.name, lost.problem);
+                eprintln!("warning: '{}' can't be used: {}", lost.name, lost.problem);
             }
             let records = engine.store().cloned().map(StoreRecords::new).expect("it was opened with a folder");
             (engine, Accounts::open(Box::new(records))?)
@@ -184,7 +180,7 @@ async fn serve(arguments: &Arguments) -> Result<(), Ending> {
     if let Some(name) = &arguments.create_owner {
         accounts.create_user(name, Role::Owner, &password(name)?, UNASKED).map_err(|problem| match problem {
             AccessError::UserExists { .. } => {
-                Ending::from(problem).hint("leave out --create-owner, which is for the first time")
+                CommandError::from(problem).hint("leave out --create-owner, which is only for the first start")
             }
             _ => problem.into(),
         })?;
@@ -194,21 +190,23 @@ async fn serve(arguments: &Arguments) -> Result<(), Ending> {
         initialize(&engine, path).await?;
     }
     if !engine.accounts().is_some_and(Accounts::has_owner) {
-        let hint = "make one with --create-owner olga, whose password is read from stdin";
-        return Err(Ending::new(Ending::INPUT, "there is no owner, so nobody could change anything").hint(hint));
+        let hint = "create one with --create-owner NAME, and give the password on stdin";
+        return Err(
+            CommandError::new(CommandError::INPUT, "there is no owner, so nobody could change anything").hint(hint)
+        );
     }
     let bind = |address: SocketAddr| async move {
         let bound = TcpListener::bind(address).await;
-        bound.map_err(|error| Ending::new(Ending::FAULT, format!("can't listen on {address}: {error}")))
+        bound.map_err(|error| CommandError::fault(format!("can't listen on {address}: {error}")))
     };
     let listener = bind(configuration.listen).await?;
     let address = listener.local_addr().unwrap_or(configuration.listen);
     let metrics_address = configuration.metrics;
     let workers = std::env::current_exe().and_then(|program| Workers::start(program, n_waiting()));
     let workers =
-        workers.map_err(|error| Ending::new(Ending::FAULT, format!("no process for statements starts: {error}")))?;
+        workers.map_err(|error| CommandError::fault(format!("can't start a process for statements: {error}")))?;
     let server = Server::new(engine, configuration, tls, workers);
-    let server = server.map_err(|error| Ending::new(Ending::FAULT, format!("no threads: {error}")))?;
+    let server = server.map_err(|error| CommandError::fault(format!("can't start threads: {error}")))?;
     if let Some(address) = metrics_address {
         let listener = bind(address).await?;
         eprintln!("metrics on {}", listener.local_addr().unwrap_or(address));
@@ -220,7 +218,7 @@ async fn serve(arguments: &Arguments) -> Result<(), Ending> {
     Ok(())
 }
 
-/// How many processes wait for a statement: as many as can start to compute at once.
+/// The number of idle worker processes: as many as can compute at the same time.
 fn n_waiting() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).max(2)
 }
@@ -246,9 +244,10 @@ fn configuration(arguments: &Arguments) -> Result<Configuration, ConfigurationEr
     Ok(configuration)
 }
 
-/// The first line of stdin, which a terminal does not show.
-fn password(name: &str) -> Result<String, Ending> {
-    let unread = |error: std::io::Error| Ending::new(Ending::INPUT, format!("the password can't be read: {error}"));
+/// Reads the password from the first line of stdin. A terminal does not show it.
+fn password(name: &str) -> Result<String, CommandError> {
+    let unread =
+        |error: std::io::Error| CommandError::new(CommandError::INPUT, format!("the password can't be read: {error}"));
     if std::io::stdin().is_terminal() {
         return rpassword::prompt_password(format!("Password of {name}: ")).map_err(unread);
     }
@@ -257,8 +256,8 @@ fn password(name: &str) -> Result<String, Ending> {
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// Whether the files that are named can be used, without changing them.
-fn check_files(arguments: &Arguments, configuration: &Configuration) -> Result<(), Ending> {
+/// Checks that the named files can be used, without changing them.
+fn check_files(arguments: &Arguments, configuration: &Configuration) -> Result<(), CommandError> {
     arguments.init.iter().try_for_each(|path| statements(path).map(drop))?;
     if let Some(log) = &configuration.log {
         check_log(log)?;
@@ -266,56 +265,56 @@ fn check_files(arguments: &Arguments, configuration: &Configuration) -> Result<(
     configuration.data.as_deref().map_or(Ok(()), check_data)
 }
 
-/// Whether a log can be appended to, or made where there is none.
-fn check_log(path: &Path) -> Result<(), Ending> {
+/// Checks that a log can be appended to or created.
+fn check_log(path: &Path) -> Result<(), CommandError> {
     match OpenOptions::new().append(true).open(path) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::NotFound => check_room_for(path),
-        Err(error) => Err(Ending::file(path, &error)),
+        Err(error) => Err(unusable(path, &error)),
     }
 }
 
-/// Whether something could be made under a path, in the folder that it would be in.
-fn check_room_for(path: &Path) -> Result<(), Ending> {
+/// Checks that a file could be created at this path.
+fn check_room_for(path: &Path) -> Result<(), CommandError> {
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
     let tried = folder.join(format!(".kohort-serve-{}", std::process::id()));
     let made = OpenOptions::new().write(true).create_new(true).open(&tried);
     let removed = made.and_then(|_| std::fs::remove_file(&tried));
-    removed.map_err(|error| Ending::file(folder, &error))
+    removed.map_err(|error| unusable(folder, &error))
 }
 
-/// Whether a data folder is one of a format that is known, or can be made. Nothing is written to its file.
-fn check_data(folder: &Path) -> Result<(), Ending> {
+/// Checks that a data folder has a known format or can be created, without writing to its file.
+fn check_data(folder: &Path) -> Result<(), CommandError> {
     match folder.read_dir() {
         Ok(_) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            // Folders above it are made with it.
+            // Missing folders above it are created too, so check the first existing one.
             let is_there = |path: &&Path| path.parent().is_none_or(|above| above == Path::new("") || above.exists());
             return folder.ancestors().find(is_there).map_or(Ok(()), check_room_for);
         }
-        Err(error) => return Err(Ending::file(folder, &error)),
+        Err(error) => return Err(unusable(folder, &error)),
     }
     let path = folder.join(DATA_FILE);
     match OpenOptions::new().read(true).write(true).open(&path) {
         Ok(_) => Ok(check_format(folder)?),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(Ending::file(&path, &error)),
+        Err(error) => Err(unusable(&path, &error)),
     }
 }
 
 /// The statements of a file.
-fn statements(path: &Path) -> Result<Vec<Parsed>, Ending> {
-    let text = std::fs::read_to_string(path).map_err(|error| Ending::file(path, &error))?;
+fn statements(path: &Path) -> Result<Vec<Parsed>, CommandError> {
+    let text = std::fs::read_to_string(path).map_err(|error| unusable(path, &error))?;
     parse(&text).map_err(|problem| in_file(path, problem.into()))
 }
 
-fn in_file(path: &Path, error: SqlError) -> Ending {
-    let ending = Ending::from(error);
-    Ending { message: format!("{}: {}", path.display(), ending.message), ..ending }
+fn in_file(path: &Path, error: SqlError) -> CommandError {
+    let failure = CommandError::from(error);
+    CommandError { message: format!("{}: {}", path.display(), failure.message), ..failure }
 }
 
 /// Runs the statements of a file as the owner.
-async fn initialize(engine: &Engine, path: &Path) -> Result<(), Ending> {
+async fn initialize(engine: &Engine, path: &Path) -> Result<(), CommandError> {
     let mut owner = engine.session(Role::Owner);
     for parsed in statements(path)? {
         match owner.run(parsed).await.map_err(|error| in_file(path, error))? {
@@ -329,7 +328,7 @@ async fn initialize(engine: &Engine, path: &Path) -> Result<(), Ending> {
     Ok(())
 }
 
-/// Ends at Ctrl-C and SIGTERM.
+/// Waits for Ctrl-C or SIGTERM.
 async fn told_to_stop() {
     let interrupted = tokio::signal::ctrl_c();
     #[cfg(unix)]
@@ -342,7 +341,7 @@ async fn told_to_stop() {
     #[cfg(not(unix))]
     let terminated = std::future::pending::<()>();
     tokio::select! {
-        // Without a handler it goes on until it is terminated otherwise.
+        // If no handler can be installed, wait for the other signal.
         Ok(()) = interrupted => {}
         () = terminated => {}
     }

@@ -1,4 +1,4 @@
-//! [`Configuration`]: how a server listens and what it allows, from a file of TOML and the command line.
+//! [`Configuration`]: addresses, files and limits of a server, from a TOML file and the command line.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,41 +8,41 @@ use serde::Deserialize;
 
 use crate::tls::{Tls, TlsError};
 
-/// How a server listens, and what it allows. Times are in seconds.
+/// The addresses, files and limits of a server. Times are in seconds.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Configuration {
-    /// Where clients connect.
+    /// The address for clients.
     pub listen: SocketAddr,
-    /// The certificate that clients see, PEM.
+    /// The file of the TLS certificate, in PEM format.
     pub tls_certificate: Option<PathBuf>,
-    /// Its key, PEM.
+    /// The file of the certificate's key, in PEM format.
     pub tls_key: Option<PathBuf>,
-    /// Whether whoever speaks no TLS is refused.
+    /// Whether connections without TLS are refused.
     pub require_tls: bool,
-    /// Where counts are read, if anywhere.
+    /// The address for metrics.
     pub metrics: Option<SocketAddr>,
     /// The data folder: tables, views, users and grants.
     pub data: Option<PathBuf>,
-    /// A file that who asked what is appended to.
+    /// The file of the compliance log.
     pub log: Option<PathBuf>,
-    /// How many may be connected at a time.
+    /// The largest number of connections at the same time.
     pub max_connections: usize,
-    /// Bytes of the longest message a client may send.
+    /// The largest message of a client in bytes.
     pub max_message: usize,
-    /// Megabytes that sorts, joins and groupings of all statements may take together.
+    /// The memory for sorts, joins and groupings of all statements together, in megabytes.
     pub query_memory: usize,
-    /// How long a statement may take; 0 is as long as it likes.
+    /// How long a statement may run; 0 means no limit.
     pub statement_timeout: u64,
-    /// How long a client may say nothing; 0 is for ever.
+    /// How long a client may be idle; 0 means no limit.
     pub idle_timeout: u64,
-    /// How long an owner may say nothing while a transaction is open; 0 is for ever.
+    /// How long an owner may be idle in an open transaction; 0 means no limit.
     pub idle_in_transaction_timeout: u64,
-    /// How long a cursor stays open that nobody fetches from; 0 is for ever.
+    /// How long a cursor may stay open without a FETCH; 0 means no limit.
     pub cursor_timeout: u64,
     /// How long a client may take to log in.
     pub startup_timeout: u64,
-    /// How long running statements get once the server is to stop.
+    /// How long the server waits for running statements when it stops.
     pub shutdown_timeout: u64,
 }
 
@@ -69,89 +69,91 @@ impl Default for Configuration {
     }
 }
 
-/// What is wrong with a configuration.
+/// A fault of a configuration.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigurationError {
-    /// A file that can't be read.
+    /// The file can't be read.
     #[error("{}: can't be read: {source}", .path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
-    /// A file that is no configuration.
+    /// The file is not a valid configuration.
     #[error("{}: {reason}", .path.display())]
     Parse {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The line, the fault, and its place.
         reason: String,
     },
     /// A certificate without a key, or a key without a certificate.
     #[error("TLS needs both a certificate and its key")]
     HalfTls,
-    /// TLS is required, and there is none.
-    #[error("TLS is required, and there is no certificate")]
+    /// TLS is required, but there is no certificate.
+    #[error("TLS is required, but there is no certificate")]
     NoTls,
-    /// Others could read along.
-    #[error("{listen} can be reached from other machines, and TLS is not required")]
+    /// Connections from other machines would not be encrypted.
+    #[error("{listen} can be reached from other machines, but TLS is not required")]
     Exposed {
         /// The address.
         listen: SocketAddr,
     },
-    /// Counts that others could read.
-    #[error("metrics are answered on loopback addresses only, and {address} is none")]
+    /// Other machines could read the metrics.
+    #[error("metrics need a loopback address, and {address} is not one")]
     ExposedMetrics {
         /// The address.
         address: SocketAddr,
     },
-    /// A limit under which nothing works.
+    /// A limit is too small.
     #[error("{name} must be at least {least}")]
     TooSmall {
         /// The limit.
         name: &'static str,
-        /// What it must be at least.
+        /// The smallest allowed value.
         least: u64,
     },
-    /// A certificate or key that is none.
+    /// The certificate or key is not valid.
     #[error(transparent)]
     Tls(#[from] TlsError),
 }
 
 impl ConfigurationError {
-    /// What to do about it.
+    /// How to correct the fault.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             ConfigurationError::HalfTls | ConfigurationError::NoTls => {
-                Some("give --tls-certificate server.crt --tls-key server.key")
+                Some("add --tls-certificate server.crt --tls-key server.key")
             }
             ConfigurationError::Exposed { .. } => {
-                Some("give a certificate, its key and --require-tls, or listen on 127.0.0.1")
+                Some("add a certificate, its key and --require-tls, or listen on 127.0.0.1")
             }
-            ConfigurationError::ExposedMetrics { .. } => Some("give --metrics 127.0.0.1:9187"),
+            ConfigurationError::ExposedMetrics { .. } => Some("use --metrics 127.0.0.1:9187"),
             _ => None,
         }
     }
 }
 
 impl Configuration {
-    /// Reads a file of TOML.
+    /// Reads a TOML file.
     ///
     /// # Errors
-    /// Where it can't be read, or says something that is none.
+    /// If the file can't be read or is not a valid configuration.
     pub fn read(path: &Path) -> Result<Configuration, ConfigurationError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| ConfigurationError::Read { path: path.to_owned(), source })?;
-        toml::from_str(&text)
-            .map_err(|error| ConfigurationError::Parse { path: path.to_owned(), reason: error.message().to_owned() })
+        toml::from_str(&text).map_err(|mut error| {
+            error.set_input(Some(&without_values(&text)));
+            ConfigurationError::Parse { path: path.to_owned(), reason: error.to_string().trim_end().to_owned() }
+        })
     }
 
-    /// Whether a server can be started with it; returns its TLS.
+    /// Checks that a server can be started with it, and returns the TLS settings.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first fault.
     pub fn check(&self) -> Result<Option<Tls>, ConfigurationError> {
         let tls = match (&self.tls_certificate, &self.tls_key) {
             (Some(certificate), Some(key)) => Some(Tls::read(certificate, key)?),
@@ -196,6 +198,17 @@ impl Configuration {
     }
 }
 
+/// The text with dots in place of all values, so that an error can show its line without a secret that somebody wrote
+/// there. Places stay the same.
+fn without_values(text: &str) -> String {
+    let hidden = |line: &str| {
+        let start = line.find('=').map_or(0, |equals| equals + 1);
+        let dots = line[start..].chars().map(|c| if c.is_whitespace() { c.into() } else { ".".repeat(c.len_utf8()) });
+        line[..start].to_owned() + &dots.collect::<String>()
+    };
+    text.split_inclusive('\n').map(hidden).collect()
+}
+
 fn seconds(seconds: u64) -> Option<Duration> {
     (seconds > 0).then(|| Duration::from_secs(seconds))
 }
@@ -229,5 +242,25 @@ mod tests {
         std::fs::write(&path, "max_conections = 3\n").unwrap();
         let problem = Configuration::read(&path).unwrap_err().to_string();
         assert!(problem.contains("unknown field `max_conections`"), "{problem}");
+    }
+
+    #[test]
+    fn an_error_has_its_line_and_no_value() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kohort-serve.toml");
+        let problem = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            Configuration::read(&path).unwrap_err().to_string()
+        };
+        let unknown = problem("max_connections = 3\npassword = \"hunter2 \u{fc}\"\n");
+        assert!(unknown.contains("line 2, column 1\n  |\n2 | password = ........ ...\n"), "{unknown}");
+        assert!(unknown.contains("unknown field `password`, expected one of `listen`"), "{unknown}");
+        for faulty in ["password = hunter2", "password = \"hunter2", "hunter2", "[hunter2", "a = [\n\"hunter2\",\n}"] {
+            let problem = problem(faulty);
+            assert!(
+                problem.contains("TOML parse error at line") && !problem.contains("hunter2"),
+                "{faulty}: {problem}"
+            );
+        }
     }
 }

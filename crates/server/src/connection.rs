@@ -1,10 +1,10 @@
-//! [`Connection`]: one client from its login to its end: reads messages, runs what they ask, and answers.
+//! [`Connection`]: one client from its login to its end. Reads messages, runs their statements, and answers.
 //!
 //! # Guarantee
-//! One statement at a time, within its time, cancellable at any moment but while it commits, also while rows are sent, and
-//! cancelled where its client hangs up. A fault in a statement ends the connection, since nobody knows what it left behind;
-//! others go on. So does the end of its login. An owner who says nothing in an open transaction is not waited for, nor a
-//! cursor that nobody fetches from.
+//! A connection runs one statement at a time and limits its time. A statement can be cancelled at any moment except
+//! during a commit, also while its rows are sent, and is cancelled if the client disconnects. A panic in a statement
+//! ends the connection, because its state is unknown, but not the others. The end of the login ends the connection too.
+//! Timeouts apply to an owner who is idle in an open transaction, and to a cursor without a FETCH.
 
 mod extended;
 mod run;
@@ -47,18 +47,18 @@ pub(crate) struct Connection {
     wire: Outgoing,
     session: Session,
     settings: Settings,
-    /// Options of views when the client had connected.
+    /// The options of views at the time of the login.
     initial_options: ConfigOptions,
-    /// And before the transaction under way.
+    /// The options before the current transaction.
     options_before: Option<OptionsBefore>,
     cancellable: Cancellable,
     status: TransactionStatus,
-    /// Whether a transaction is being kept, which is not cancelled.
+    /// Whether a commit is under way, which can't be cancelled.
     committing: watch::Sender<bool>,
     statements: HashMap<String, Arc<Prepared>>,
-    /// Statements of PREPARE, which the session keeps.
+    /// Statements of PREPARE, which the session stores.
     prepared: BTreeMap<String, PreparedBySql>,
-    /// Portals and cursors: they share their names.
+    /// Portals and cursors, which share one namespace.
     portals: HashMap<String, Portal>,
     messages: Messages,
 }
@@ -67,20 +67,20 @@ pub(crate) struct Connection {
 #[derive(Clone, Copy)]
 struct PreparedBySql {
     extent: TextExtent,
-    /// Whether it may change something.
+    /// Whether the statement may change data.
     changes: bool,
 }
 
-/// What becomes of messages.
+/// How messages are treated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Messages {
-    /// They are answered.
+    /// Messages are answered.
     Answered,
-    /// One of a series failed: those up to its end are passed over.
+    /// A message failed, so messages are skipped until the next Sync.
     PassedOver,
 }
 
-/// Serves a client until it is gone.
+/// Serves a client until it disconnects.
 pub(crate) async fn serve(server: &Arc<Server>, stream: Box<dyn ByteStream>, peer: IpAddr, newcomer: Newcomer) {
     let Some(login) = log_in(server, stream, peer, &newcomer).await else { return };
     drop(newcomer);
@@ -89,7 +89,7 @@ pub(crate) async fn serve(server: &Arc<Server>, stream: Box<dyn ByteStream>, pee
     let Some(cancellable) = server.cancellable() else { return };
     let longest = Longest {
         statement: server.configuration.statement_timeout(),
-        // An analyst's transaction holds nothing that others wait for.
+        // Nobody waits for an analyst's transaction, because it has no locks.
         idle_in_transaction: match session.role() {
             Role::Owner => server.configuration.idle_in_transaction_timeout(),
             Role::Analyst => None,
@@ -120,22 +120,22 @@ pub(crate) async fn serve(server: &Arc<Server>, stream: Box<dyn ByteStream>, pee
     {
         let _ = connection.wire.flush().await;
     }
-    // What it holds is free before the client learns that it is gone.
+    // Free all resources before the client learns that the connection has ended.
     let Connection { wire, session, portals, .. } = connection;
     drop((portals, session, place));
     wire.close().await;
 }
 
 impl Connection {
-    /// Tells the client what it needs to know, and sets what it wishes.
+    /// Sends the settings to the client, after applying those of its startup message.
     async fn greet(&mut self, parameters: &[(String, String)]) -> Result<(), AnswerError> {
         let catalog = self.server.catalog.install(self.session.context(), &self.user, self.session.role());
-        catalog.map_err(|_| AnswerError::fatal("XX000", "the catalog can't be made"))?;
+        catalog.map_err(|_| AnswerError::fatal("XX000", "the catalog can't be created"))?;
         for (name, value) in parameters {
             match name.as_str() {
                 "application_name" | "client_encoding" => self.set(name, Some(value), SettingScope::Session)?,
                 "options" => self.set_options(value).await?,
-                // Others, such as the time zone of the client's machine, are told as they are here.
+                // Other settings, such as the client's time zone, keep the server's values.
                 _ => {}
             }
         }
@@ -148,7 +148,7 @@ impl Connection {
         self.ready().await
     }
 
-    /// `-c name=value`, as in PGOPTIONS. A blank in a value is written `\ `.
+    /// Applies `-c name=value`, as in PGOPTIONS. A blank in a value is written `\ `.
     async fn set_options(&mut self, options: &str) -> Result<(), AnswerError> {
         let mut words = vec![String::new()];
         let mut characters = options.chars();
@@ -166,7 +166,7 @@ impl Connection {
                 "-c" => words.next(),
                 word => word.strip_prefix("--").or(word.strip_prefix("-c")).map(str::to_owned),
             };
-            let unknown = || AnswerError::fatal("22023", "options are written -c name=value");
+            let unknown = || AnswerError::fatal("22023", "options must have the form -c name=value");
             let setting = setting.ok_or_else(unknown)?;
             let (name, value) = setting.split_once('=').ok_or_else(unknown)?;
             if self.settings.knows(name) {
@@ -186,7 +186,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Until the client is gone, or must go.
+    /// Answers messages until the client disconnects or must be disconnected.
     async fn converse(&mut self, incoming: &mut Incoming) -> AnswerError {
         let mut stopping = self.server.stopping();
         let login_gone = self.session.until_gone();
@@ -197,7 +197,7 @@ impl Connection {
             let silent = until(silence.map(|silence| since + silence));
             let cursor_idle = until(self.next_idle_cursor());
             let message = tokio::select! {
-                // What came before is answered before the server stops.
+                // Answer messages that have already arrived before stopping.
                 biased;
                 message = incoming.read() => message,
                 _ = stopping.wait_for(|stopping| *stopping) => {
@@ -222,7 +222,7 @@ impl Connection {
         }
     }
 
-    /// How long the client may say nothing now, and what it is told then.
+    /// How long the client may be idle now, and the error after that.
     fn longest_silence(&self) -> (Option<Duration>, AnswerError) {
         let idle = self.server.configuration.idle_timeout();
         let in_transaction = match self.status {
@@ -237,7 +237,7 @@ impl Connection {
         }
     }
 
-    /// When the first cursor is to be closed, unless somebody fetches from it.
+    /// The time at which the first idle cursor must be closed.
     fn next_idle_cursor(&self) -> Option<Instant> {
         let timeout = self.server.configuration.cursor_timeout()?;
         self.portals.values().filter_map(Portal::idle_since).min().map(|since| since + timeout)
@@ -282,7 +282,7 @@ impl Connection {
         }
     }
 
-    /// Runs what a message asks, unless it takes too long, is cancelled, or a fault of ours stops it.
+    /// Runs the statement of a message, until it ends, takes too long, is cancelled or panics.
     async fn within_time(&mut self, message: FrontendMessage, incoming: &mut Incoming) -> Result<(), AnswerError> {
         let computes = matches!(
             message,
@@ -292,7 +292,8 @@ impl Connection {
                 | FrontendMessage::Execute { .. }
         );
         let server = Arc::clone(&self.server);
-        // Its clock is that of the runtime it is made in. This one's goes on where all threads of statements compute.
+        // A timer uses the runtime in which it is created. This runtime's timers work even if all threads of statements
+        // compute.
         let late = self.settings.statement_timeout().map(sleep);
         if !computes {
             return self.unless_stopped(message, incoming, late).await;
@@ -307,7 +308,7 @@ impl Connection {
         late: Option<tokio::time::Sleep>,
     ) -> Result<(), AnswerError> {
         let (server, cancelled) = (Arc::clone(&self.server), Arc::clone(&self.cancellable.cancelled));
-        // It hears of what happens from here on, also before anybody waits for it.
+        // Created now, so that no notification is missed before it is awaited.
         let cancelled = cancelled.notified();
         let _running = Running::new(&server.metrics);
         let (mut committing, login_gone) = (self.committing.subscribe(), self.session.until_gone());
@@ -330,18 +331,18 @@ impl Connection {
         let obeyed = AssertUnwindSafe(self.obey(message)).catch_unwind();
         tokio::pin!(obeyed);
         let finished = |done: std::thread::Result<Result<(), AnswerError>>| {
-            done.unwrap_or_else(|_| Err(AnswerError::fatal("XX000", "a fault of kohort stopped the statement")))
+            done.unwrap_or_else(|_| Err(AnswerError::fatal("XX000", "a bug in kohort stopped the statement")))
         };
         let failure = tokio::select! {
             biased;
-            // Before the statement: one that never waits uses up what the runtime lets a task do at once, and no timer is
-            // looked at any more.
+            // Poll this before the statement: a statement that never waits would use up the task's budget, and then no
+            // timer would be polled.
             failure = stopped => failure,
             done = &mut obeyed => return finished(done),
         };
         tokio::select! {
             biased;
-            // A commit happens whether or not somebody waits for it.
+            // A commit takes effect even if nobody waits for it, so wait for its end.
             _ = committing.wait_for(|is_committing| !is_committing) => Err(failure),
             done = &mut obeyed => finished(done),
         }
@@ -362,16 +363,16 @@ impl Connection {
                 self.ready().await
             }
             FrontendMessage::Flush => Ok(self.wire.flush().await?),
-            // Clients may send the rest of a COPY that was refused.
+            // After a refused COPY, clients may still send its data.
             FrontendMessage::Copy => Ok(()),
-            FrontendMessage::Password(_) => Err(AnswerError::fatal("08P01", "nobody asked for a password")),
+            FrontendMessage::Password(_) => Err(AnswerError::fatal("08P01", "unexpected password message")),
             FrontendMessage::Terminate => Err(AnswerError::Gone),
         }
     }
 
-    /// Runs the statements of a text one after the other, up to the first that fails.
+    /// Runs the statements of a text one after the other, until one fails.
     async fn simple_query(&mut self, text: &str) -> Result<(), AnswerError> {
-        // As in PostgreSQL, the unnamed ones end with a simple query.
+        // As in PostgreSQL, a simple query ends the unnamed statement and portal.
         self.statements.remove("");
         self.portals.remove("");
         let requests = Request::read(text, &self.session, &self.server.catalog, &self.settings)?;
@@ -385,7 +386,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Puts the empty answer in the place of a query of keys that can't be planned.
+    /// Replaces a query for keys that can't be planned by an empty answer.
     async fn answer_keys(&mut self, request: &mut Request) {
         if let Request::Rows(parsed) = request
             && let Some(nothing) = PgCatalog::nothing_for(parsed)
@@ -395,7 +396,7 @@ impl Connection {
         }
     }
 
-    /// Tells the client what settings are, all of them or one.
+    /// Sends the values of all settings, or of one, to the client.
     fn report(&mut self, only: Option<&str>) -> Result<(), AnswerError> {
         for (name, value) in self.settings.reported(only) {
             let status = ParameterStatus::new(name.to_owned(), value.to_owned());
@@ -404,14 +405,14 @@ impl Connection {
         Ok(())
     }
 
-    /// Says that it is the client's turn.
+    /// Tells the client that the server is ready for the next message.
     async fn ready(&mut self) -> Result<(), AnswerError> {
         self.wire.put(&PgWireBackendMessage::ReadyForQuery(ReadyForQuery::new(self.status)))?;
         Ok(self.wire.flush().await?)
     }
 }
 
-/// A statement that runs, as it is counted.
+/// Counts a running statement, until it is dropped.
 struct Running(Arc<Metrics>);
 
 impl Running {
@@ -427,7 +428,7 @@ impl Drop for Running {
     }
 }
 
-/// Ends at a moment, or never.
+/// Waits until this time, or forever.
 async fn until(moment: Option<Instant>) {
     match moment {
         Some(moment) => sleep_until(moment).await,
@@ -436,5 +437,5 @@ async fn until(moment: Option<Instant>) {
 }
 
 fn login_is_gone() -> AnswerError {
-    AnswerError::fatal("28000", "this login is no more")
+    AnswerError::fatal("28000", "this login is no longer valid")
 }

@@ -1,7 +1,7 @@
-//! [`AnswerError`]: why a client gets no answer, as PostgreSQL's clients know it: a SQLSTATE, a message and a hint.
+//! [`AnswerError`]: an error in the form that PostgreSQL's clients expect: a SQLSTATE, a message and a hint.
 //!
 //! # Guarantee
-//! Messages are those of [`SqlError`], which show no cell, or ours, which know none.
+//! No message contains a cell: they are messages of [`SqlError`], which has none, or fixed texts of this crate.
 
 use datafusion::error::DataFusionError;
 use kohort_sql::SqlError;
@@ -11,21 +11,21 @@ use pgwire::messages::response::{ErrorResponse, NoticeResponse};
 
 use crate::wire::WireError;
 
-/// Characters of the longest message that is sent.
+/// The length in characters to which messages are cut.
 const LONGEST_MESSAGE: usize = 4000;
 
-/// Why there is no answer.
+/// Why a client gets no answer.
 #[derive(Debug)]
 pub(crate) enum AnswerError {
-    /// The statement failed; the connection goes on.
+    /// The statement failed, and the connection continues.
     Statement(Box<ErrorMessage>),
-    /// The connection ends, and the client is told why.
+    /// The connection ends with this message.
     Fatal(Box<ErrorMessage>),
-    /// The client is gone: nobody can be told.
+    /// The client has disconnected, so no message is sent.
     Gone,
 }
 
-/// What a client is told.
+/// The message for a client.
 #[derive(Debug)]
 pub(crate) struct ErrorMessage {
     pub(crate) state: &'static str,
@@ -50,16 +50,16 @@ impl ErrorMessage {
         info
     }
 
-    /// As an error after which the connection goes on, or ends.
+    /// The message with this severity.
     pub(crate) fn message(self, severity: &str) -> PgWireBackendMessage {
         PgWireBackendMessage::ErrorResponse(ErrorResponse::from(self.info(severity)))
     }
 }
 
-/// How the engine's warnings begin.
+/// The beginning of the engine's warnings.
 pub(crate) const WARNING: &str = "warning: ";
 
-/// Something a client is told beside an answer.
+/// A notice for a client.
 pub(crate) fn notice(text: &str) -> PgWireBackendMessage {
     let (severity, state, text) = match text.strip_prefix(WARNING) {
         Some(warning) => ("WARNING", "01000", warning),
@@ -100,7 +100,7 @@ impl From<SqlError> for AnswerError {
     }
 }
 
-/// An error of rows that were asked for: ours, as they travel through DataFusion.
+/// Converts an error of a stream of rows, which may wrap one of our own.
 impl From<DataFusionError> for AnswerError {
     fn from(error: DataFusionError) -> AnswerError {
         SqlError::while_running(error).into()

@@ -1,39 +1,39 @@
-//! [`FrontendMessage`]: what a client says, read from the bytes of one whole message.
+//! [`FrontendMessage`]: a client's message, decoded from its bytes.
 //!
 //! # Guarantee
-//! No byte makes it panic, and nothing larger than the message is allocated. Lengths are checked before a message is
-//! read at all (see [`crate::wire`]).
+//! Decoding never panics, and never allocates more than the size of the message. The length of a message is checked
+//! before it is read (see [`crate::wire`]).
 
 use bytes::{Buf, Bytes};
 
-/// What a client says once it is logged in, or while it is.
+/// A message during or after the login.
 #[derive(Debug)]
 pub(crate) enum FrontendMessage {
     /// Statements in one text.
     Query(String),
-    /// A statement to be kept under a name.
+    /// Prepares a statement.
     Parse { name: String, query: String, types: Vec<u32> },
-    /// Values for a statement.
+    /// Binds values to a prepared statement.
     Bind(Bind),
-    /// What are the columns of this?
+    /// Asks for the columns of a statement or portal.
     Describe(Target),
-    /// Forget this.
+    /// Closes a statement or portal.
     Close(Target),
-    /// Rows of a portal.
+    /// Asks for rows of a portal.
     Execute { portal: String, max_rows: usize },
-    /// Send what is there.
+    /// Asks for buffered answers.
     Flush,
     /// The end of a series of messages.
     Sync,
-    /// Goodbye.
+    /// Ends the connection.
     Terminate,
     /// A part of a login.
     Password(Bytes),
-    /// What belongs to COPY, which never runs here.
+    /// A message of COPY, which this server does not run.
     Copy,
 }
 
-/// Values for a statement, and how its answer is written.
+/// The values for a statement, and the formats of its result.
 #[derive(Debug)]
 pub(crate) struct Bind {
     pub(crate) portal: String,
@@ -50,20 +50,20 @@ pub(crate) enum Target {
     Portal(String),
 }
 
-/// The first thing a client says.
+/// The first message of a client.
 #[derive(Debug)]
 pub(crate) enum StartupMessage {
-    /// May we speak TLS?
+    /// Asks for TLS.
     Tls,
-    /// May we speak GSSAPI?
+    /// Asks for GSSAPI encryption.
     Gss,
-    /// Cancel what another connection runs.
+    /// Cancels the statement of another connection.
     Cancel { process: i32, secret: i32 },
-    /// Who it is, and what else it wishes.
+    /// The user and other settings.
     Startup { minor: u16, parameters: Vec<(String, String)> },
 }
 
-/// Why bytes are no message.
+/// Why bytes are not a valid message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed message: {0}")]
 pub(crate) struct Malformed(pub(crate) &'static str);
@@ -118,7 +118,7 @@ impl FrontendMessage {
             b'C' => FrontendMessage::Close(body.target()?),
             b'E' => {
                 let portal = body.text()?;
-                // All rows where it is 0 or, as PostgreSQL takes it, below.
+                // 0 means all rows, and so do negative numbers, as in PostgreSQL.
                 let max_rows = usize::try_from(body.u32()? as i32).unwrap_or(0);
                 FrontendMessage::Execute { portal, max_rows }
             }
@@ -127,21 +127,21 @@ impl FrontendMessage {
             b'X' => FrontendMessage::Terminate,
             b'p' => return Ok(FrontendMessage::Password(body.0)),
             b'd' | b'c' | b'f' => return Ok(FrontendMessage::Copy),
-            _ => return Err(Malformed("there is no message of this kind")),
+            _ => return Err(Malformed("unknown kind of message")),
         };
-        if body.0.is_empty() { Ok(message) } else { Err(Malformed("it is longer than what it says")) }
+        if body.0.is_empty() { Ok(message) } else { Err(Malformed("it has extra bytes at its end")) }
     }
 }
 
-/// The first message of a login: the mechanism, and what the client says first.
+/// Reads the first message of a SASL login: the mechanism, and the first data for it.
 pub(crate) fn read_sasl_initial(body: Bytes) -> Result<(String, Bytes), Malformed> {
     let mut body = Body(body);
     let mechanism = body.text()?;
-    let said = body.value()?.ok_or(Malformed("there is no first message"))?;
+    let said = body.value()?.ok_or(Malformed("the login has no first message"))?;
     Ok((mechanism, said))
 }
 
-/// What is left of a message.
+/// The rest of a message.
 struct Body(Bytes);
 
 impl Body {
@@ -155,13 +155,13 @@ impl Body {
 
     /// A text up to a zero byte.
     fn text(&mut self) -> Result<String, Malformed> {
-        let end = self.0.iter().position(|byte| *byte == 0).ok_or(Malformed("a text does not end"))?;
+        let end = self.0.iter().position(|byte| *byte == 0).ok_or(Malformed("a text has no end"))?;
         let text = self.0.split_to(end);
         self.0.advance(1);
         String::from_utf8(text.into()).map_err(|_| Malformed("a text is not UTF-8"))
     }
 
-    /// A value by its length, which is -1 of NULL.
+    /// A value after its length, which is -1 for NULL.
     fn value(&mut self) -> Result<Option<Bytes>, Malformed> {
         match self.u32()? as i32 {
             -1 => Ok(None),
@@ -172,7 +172,7 @@ impl Body {
         }
     }
 
-    /// A count and as many of these. Nothing is reserved for what may not come.
+    /// A count and that many items. No memory is reserved for items that may be missing.
     fn list<T>(&mut self, item: impl Fn(&mut Body) -> Result<T, Malformed>) -> Result<Vec<T>, Malformed> {
         let n_items = self.i16()? as u16;
         let mut items = Vec::new();

@@ -1,5 +1,5 @@
-//! Properties of the reader of messages, for arbitrary bytes. The target in `fuzz/` calls this function with bytes that a
-//! fuzzer makes up, and the tests call it with the files in `fuzz/corpus`.
+//! Properties of reading messages that hold for arbitrary bytes. The target in `fuzz/` calls this function with random
+//! bytes, and the tests call it with the files in `fuzz/corpus`.
 
 use std::io;
 use std::pin::Pin;
@@ -17,28 +17,28 @@ use crate::parameters::literal;
 use crate::scram::{BOUND, PLAIN, Scram};
 use crate::wire::{CHUNK, Wire, WireError};
 
-/// Bytes of the longest message that is taken here.
+/// The longest accepted message in bytes.
 const LIMIT: usize = 4096;
 
-/// Values hold this text in the place of `~`, and no problem may show it.
+/// Replaces `~` in values. No error may contain it.
 const CANARY: &str = "Canary7c1";
 
-/// What the password of the login is checked by: 4096 rounds, as RFC 7677 has them for `pencil`.
+/// The verifier for the password `pencil`, with 4096 iterations as in RFC 7677.
 const VERIFIER: &str = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:\
                         wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
 
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().build().expect("there is a runtime without a clock"));
 
-/// Reads what a client says. The first byte says whether that begins with a startup message, and in pieces of how many
-/// bytes it comes.
+/// Reads a client's messages. The first byte decides whether they begin with a startup message, and the size of the
+/// pieces in which they arrive.
 ///
-/// Pieces of any size must give the same messages. A message must hold every byte of its body, so that writing it gives
-/// the body again. Nothing may be kept that did not come. Values of parameters and logins must be taken or refused
-/// without showing them.
+/// Pieces of any size must give the same messages. A message must contain every byte of its body, so that writing it
+/// gives the same body. No more memory than for the received bytes may be reserved. Values of parameters and logins
+/// must be accepted or refused without showing them.
 ///
 /// # Panics
-/// Where a property does not hold.
+/// If a property does not hold.
 pub fn wire(data: &[u8]) {
     let [how, said @ ..] = data else { return };
     let starts = if how & 1 != 0 { Starts::New } else { Starts::LoggedIn };
@@ -48,16 +48,16 @@ pub fn wire(data: &[u8]) {
     login(said);
 }
 
-/// Where a conversation begins.
+/// The state in which messages begin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Starts {
-    /// With the first message of all.
+    /// Before the startup message.
     New,
     /// After the login.
     LoggedIn,
 }
 
-/// All messages, each as it is shown, and why there are no more.
+/// All messages in debug format, and the error at the end.
 fn read_all(said: &[u8], piece: usize, starts: Starts) -> Vec<String> {
     let client = Client { said: said.to_vec(), at: 0, piece };
     RUNTIME.block_on(async {
@@ -83,19 +83,22 @@ fn read_all(said: &[u8], piece: usize, starts: Starts) -> Vec<String> {
                     break;
                 }
             }
-            assert!(wire.incoming.n_reserved() <= 2 * (said.len() + CHUNK), "more is reserved than came");
+            assert!(
+                wire.incoming.n_reserved() <= 2 * (said.len() + CHUNK),
+                "more memory is reserved than bytes arrived"
+            );
         }
         heard
     })
 }
 
-/// Takes what is said for one message after another, each of a kind and with the rest for its body.
+/// Reads the bytes as the body of every kind of message.
 fn bodies(said: &[u8]) {
     for kind in [b'Q', b'P', b'B', b'D', b'C', b'E', b'p'] {
         let Ok(message) = FrontendMessage::read(kind, Bytes::copy_from_slice(said)) else { continue };
         let (as_kind, body) = written(&message).expect("it is no message of COPY");
         let is_unbounded = matches!(message, FrontendMessage::Execute { max_rows: 0, .. });
-        assert!(is_unbounded || body == said, "a message that holds something else than its body");
+        assert!(is_unbounded || body == said, "the message does not hold exactly its body");
         assert_eq!((as_kind, body.len()), (kind, said.len()));
     }
     if let Ok(StartupMessage::Startup { parameters, .. }) = StartupMessage::read(Bytes::copy_from_slice(said)) {
@@ -117,8 +120,8 @@ fn ending(problem: &WireError) -> String {
     problem.to_string()
 }
 
-/// A message as a client writes it: its kind and its body. A number of rows below 0 is written as 0, and what COPY says is
-/// not kept.
+/// Encodes a message as a client does: its kind and its body. A negative number of rows becomes 0. Messages of COPY
+/// can't be encoded, because their content is not kept.
 fn written(message: &FrontendMessage) -> Option<(u8, Vec<u8>)> {
     let mut body = Vec::new();
     let kind = match message {
@@ -166,7 +169,7 @@ fn written(message: &FrontendMessage) -> Option<(u8, Vec<u8>)> {
 }
 
 fn put_text(body: &mut Vec<u8>, text: &str) {
-    assert!(!text.contains('\0'), "a text that does not end where it ends");
+    assert!(!text.contains('\0'), "a text contains the zero byte that should end it");
     body.extend(text.bytes().chain([0]));
 }
 
@@ -227,7 +230,7 @@ fn parameters(bind: &Bind) {
     }
 }
 
-/// A login: what is said is taken for its first message, with the rest behind a zero byte for the last.
+/// A login: the bytes are its first message, and after a zero byte its last.
 fn login(said: &[u8]) {
     if let Ok((mechanism, first)) = read_sasl_initial(Bytes::copy_from_slice(said)) {
         let mut body = Vec::new();
@@ -246,7 +249,7 @@ fn login(said: &[u8]) {
     }
 }
 
-/// A client that says something in pieces, and hears nothing.
+/// A client that sends bytes in pieces and reads nothing.
 struct Client {
     said: Vec<u8>,
     at: usize,
@@ -288,7 +291,7 @@ mod tests {
         files.sort();
         assert!(!files.is_empty());
         for file in files {
-            // The last one that is printed is the one that fails.
+            // If this test fails, the last printed file is the reason.
             println!("{}", file.display());
             super::wire(&std::fs::read(file).unwrap());
         }

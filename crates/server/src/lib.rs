@@ -6,16 +6,16 @@
 //!                                                       portals        catalog, settings, transactions
 //! ```
 //!
-//! Messages are read here, byte by byte checked; they are written, with all types, by `pgwire` and `arrow-pg`; what
-//! psql, pgjdbc and SQLAlchemy look up in `pg_catalog` is answered by `datafusion-pg-catalog` from the catalog of the
-//! session, which holds the views granted to the login. What a login may do is decided in `kohort-sql`, never here.
+//! This crate reads and checks messages itself. `pgwire` and `arrow-pg` write messages and values of all types.
+//! `datafusion-pg-catalog` answers what psql, pgjdbc and SQLAlchemy ask of `pg_catalog`, from the session's catalog,
+//! which contains the views granted to the login. `kohort-sql` alone decides what a login may do.
 //!
-//! | module | its job |
+//! | module | content |
 //! | --- | --- |
-//! | [`configuration`] | how a server listens and what it allows |
-//! | [`server`] | connections: accepted, bounded, ended |
-//! | [`tls`] | certificates, and what logins bind to |
-//! | [`metrics`] | counts for Prometheus |
+//! | [`configuration`] | addresses, files and limits of a server |
+//! | [`server`] | accepting, limiting and ending connections |
+//! | [`tls`] | certificates, and channel binding of logins |
+//! | [`metrics`] | metrics for Prometheus |
 //! | [`command`] | the command `kohort-serve` |
 
 mod attempts;

@@ -1,4 +1,5 @@
-//! From the first byte to a login: TLS, cancel requests, SCRAM. A client that others need the place of is told so and must go.
+//! From the first byte to the login: TLS, cancel requests, SCRAM. A client that has not logged in gets an error and is
+//! disconnected if a newer client needs its place.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,23 +17,23 @@ use kohort_sql::Session;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::startup::{Authentication, NegotiateProtocolVersion};
 
-/// Somebody who has logged in.
+/// A client that has logged in.
 pub(crate) struct Login {
     pub(crate) wire: Wire,
     pub(crate) user: String,
     pub(crate) session: Session,
     pub(crate) parameters: Vec<(String, String)>,
-    /// Their place among those who may be connected.
+    /// The login's place among the connections.
     pub(crate) place: Place<String>,
 }
 
-/// A connection before anybody has logged in.
+/// A connection before the login.
 struct Opening<'s> {
     server: &'s Arc<Server>,
     newcomer: &'s Newcomer,
     peer: IpAddr,
     wire: Wire,
-    /// What a login over TLS is bound to.
+    /// The data for channel binding over TLS.
     binding: Option<Arc<[u8]>>,
     channel: Channel,
 }
@@ -43,7 +44,7 @@ enum Channel {
     Tls,
 }
 
-/// Leads a client to a login within the time it has for it. `None` where it wanted something else, or is gone.
+/// Lets a client log in within its time. `None` if the client wanted something else or has disconnected.
 pub(crate) async fn log_in(
     server: &Arc<Server>,
     stream: Box<dyn ByteStream>,
@@ -71,9 +72,9 @@ pub(crate) async fn log_in(
 }
 
 impl Opening<'_> {
-    /// Up to the message that says who it is.
+    /// Reads messages up to the startup message with the user's name.
     async fn start(mut self) -> Option<(Self, Vec<(String, String)>)> {
-        // TLS and GSSAPI are each asked for once.
+        // A client may ask once for TLS and once for GSSAPI before the startup message.
         for _ in 0..3 {
             match heard(self.server, self.newcomer, self.wire.incoming.read_startup()).await {
                 Ok(StartupMessage::Startup { minor, parameters }) => {
@@ -97,7 +98,7 @@ impl Opening<'_> {
                         let accepted = tls.acceptor.accept(self.wire.into_stream().ok()?);
                         let stream = tokio::select! {
                             accepted = accepted => accepted.ok()?,
-                            // Nothing can be said in the middle of a handshake.
+                            // No error can be sent during a handshake.
                             () = self.newcomer.must_leave() => {
                                 self.server.metrics.refused.add(1);
                                 return None;
@@ -118,11 +119,11 @@ impl Opening<'_> {
                 }
             }
         }
-        self.end(AnswerError::fatal("08P01", "there was no startup message")).await;
+        self.end(AnswerError::fatal("08P01", "expected a startup message")).await;
         None
     }
 
-    /// Offers the version of the protocol that is spoken here.
+    /// Offers our version of the protocol.
     fn negotiate(&mut self, parameters: &[(String, String)]) -> Result<(), AnswerError> {
         let unknown = parameters.iter().map(|(name, _)| name).filter(|name| name.starts_with("_pq_."));
         let offer = NegotiateProtocolVersion::new(0, unknown.cloned().collect());
@@ -141,16 +142,17 @@ impl Opening<'_> {
             return Err(AnswerError::Fatal(Box::new(refusal)));
         }
         if parameter("replication").is_some_and(|value| !["false", "off", "no", "0"].contains(&value.as_str())) {
-            return Err(AnswerError::fatal("0A000", "there is no replication here"));
+            return Err(AnswerError::fatal("0A000", "replication is not supported"));
         }
-        let user = parameter("user").ok_or_else(|| AnswerError::fatal("28000", "no user is named"))?;
+        let user = parameter("user").ok_or_else(|| AnswerError::fatal("28000", "the startup message has no user"))?;
         if server.attempts.have_failed(self.peer, user, Instant::now()) {
             server.metrics.failed_logins.add(1);
             return Err(too_many_failed());
         }
         let session = match self.scram(user).await {
             Ok(session) => session,
-            // psql asks what is wanted, hangs up, and comes back with a password: no guess was made.
+            // psql disconnects when it is asked for a password, and connects again with one. This is not a failed
+            // login.
             Err(AnswerError::Gone) => return Err(AnswerError::Gone),
             Err(failure) => {
                 server.metrics.failed_logins.add(1);
@@ -162,8 +164,8 @@ impl Opening<'_> {
             AnswerError::fatal(
                 "53300",
                 match problem {
-                    NoPlace::Full => "there are too many connections",
-                    NoPlace::Share => "there are too many connections of this login",
+                    NoPlace::Full => "too many connections",
+                    NoPlace::Share => "too many connections of this login",
                 },
             )
         })?;
@@ -175,7 +177,7 @@ impl Opening<'_> {
 
     async fn scram(&mut self, user: &str) -> Result<Session, AnswerError> {
         let engine = &self.server.engine;
-        let accounts = engine.accounts().ok_or_else(|| AnswerError::fatal("28000", "nobody can log in"))?;
+        let accounts = engine.accounts().ok_or_else(|| AnswerError::fatal("28000", "this server has no users"))?;
         let offered = Authentication::SASL(mechanisms(self.binding.as_deref()));
         self.say(offered).await?;
         let (mechanism, first) = read_sasl_initial(self.read_password().await?).map_err(|_| wrong_login(user, None))?;
@@ -186,7 +188,7 @@ impl Opening<'_> {
         let last = self.read_password().await?;
         let attempt = attempt(self.server, self.peer, user).await?;
         let checked = scram.finish(&last).and_then(|proof| {
-            // Nothing fits the verifier of nobody; that they are nobody is checked all the same.
+            // No password fits the verifier of an unknown user, but check again that there is a login.
             let login = login.ok_or(LoginError::Wrong)?;
             let session = engine.session_of(login).map_err(|_| LoginError::Wrong)?;
             Ok((proof, session))
@@ -216,7 +218,7 @@ impl Opening<'_> {
         }
     }
 
-    /// Says why there is no login.
+    /// Sends the reason why the login failed.
     async fn end(mut self, failure: AnswerError) {
         if let AnswerError::Fatal(refusal) | AnswerError::Statement(refusal) = failure
             && self.wire.outgoing.put(&refusal.message("FATAL")).is_ok()
@@ -227,10 +229,11 @@ impl Opening<'_> {
     }
 }
 
-/// Leave to check a proof. Nothing is waited for from here to the end of the check, so others wait for that alone.
+/// Waits for the permission to check a password. The check itself never waits for a client, so others wait only
+/// briefly.
 async fn attempt<'s>(server: &'s Server, peer: IpAddr, user: &str) -> Result<Attempt<'s>, AnswerError> {
     loop {
-        // Asked for before it is looked, so that no end is missed.
+        // Created before the state is read, so that no notification is missed.
         let ended = server.attempts.ended();
         match server.attempts.begin(peer, user, Instant::now()) {
             Attempted::Begun(attempt) => return Ok(attempt),
@@ -240,7 +243,7 @@ async fn attempt<'s>(server: &'s Server, peer: IpAddr, user: &str) -> Result<Att
     }
 }
 
-/// A message of a client, unless others need its place.
+/// Reads a message of a client, unless others need its place.
 async fn heard<T>(
     server: &Server,
     newcomer: &Newcomer,
@@ -251,7 +254,7 @@ async fn heard<T>(
         message = message => Ok(message?),
         () = newcomer.must_leave() => {
             server.metrics.refused.add(1);
-            let refusal = ErrorMessage::new("53300", "there are too many connections that have not logged in");
+            let refusal = ErrorMessage::new("53300", "too many connections that have not logged in");
             Err(AnswerError::Fatal(Box::new(refusal.hint("connect again, and log in at once"))))
         }
     }
@@ -262,7 +265,7 @@ fn too_many_failed() -> AnswerError {
     AnswerError::Fatal(Box::new(refusal))
 }
 
-/// The same whether the password is wrong or nobody has this name.
+/// The error for a wrong password, which is the same for an unknown user.
 fn wrong_login(user: &str, problem: Option<LoginError>) -> AnswerError {
     match problem {
         Some(LoginError::Wrong) => {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
 
-// Faster than the system's where statements are short and threads are many.
+// Faster than the system's allocator for short statements and many threads.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

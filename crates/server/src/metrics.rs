@@ -1,4 +1,4 @@
-//! [`Metrics`]: counts for Prometheus, over HTTP on an address of its own. Counts only: no name and no statement.
+//! [`Metrics`]: numbers for Prometheus, over HTTP on an address of their own. They contain no name and no statement.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -8,56 +8,56 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What is counted.
+/// The metrics.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    /// Connections that were made.
+    /// Accepted connections.
     pub connections: Count,
-    /// Those that are open.
+    /// Open connections.
     pub open: Count,
-    /// Connections that were refused because there were too many.
+    /// Connections refused because there were too many.
     pub refused: Count,
     /// Logins that succeeded.
     pub logins: Count,
     /// Logins that failed.
     pub failed_logins: Count,
-    /// Statements that run.
+    /// Running statements.
     pub running: Count,
-    /// Cursors that are open.
+    /// Open cursors.
     pub cursors: Count,
-    /// Statements that were answered.
+    /// Answered statements.
     pub answered: Count,
-    /// Statements that failed.
+    /// Failed statements.
     pub failed: Count,
     /// Statements that were cancelled or took too long.
     pub cancelled: Count,
-    /// Rows that were sent.
+    /// Sent rows.
     pub rows: Count,
 }
 
-/// A number that goes up, and some down.
+/// A counter.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
 impl Count {
-    /// Adds to it.
+    /// Adds a number.
     pub fn add(&self, n: u64) {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// Takes one from it.
+    /// Subtracts one.
     pub fn less(&self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// What it is.
+    /// The current value.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 impl Metrics {
-    /// As Prometheus reads it.
+    /// The metrics in Prometheus's text format.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let mut metric = |name: &str, kind: &str, help: &str, samples: &[(&str, &Count)]| {
@@ -77,24 +77,24 @@ impl Metrics {
             ("{outcome=\"cancelled\"}", &self.cancelled),
         ];
         metric("statements_total", "counter", "Statements.", &statements);
-        metric("statements_running", "gauge", "Statements that run.", &[("", &self.running)]);
+        metric("statements_running", "gauge", "Statements running.", &[("", &self.running)]);
         metric("cursors_open", "gauge", "Cursors open.", &[("", &self.cursors)]);
         metric("rows_sent_total", "counter", "Rows sent.", &[("", &self.rows)]);
         text
     }
 
-    /// Answers requests for `/metrics` for ever.
+    /// Answers requests for `/metrics` forever.
     pub async fn serve(self: Arc<Self>, listener: TcpListener) {
         loop {
             match listener.accept().await {
                 Ok((stream, _)) => {
                     let metrics = Arc::clone(&self);
-                    // Whoever asks and does not listen is left alone.
+                    // Each request has a task of its own, so a client that does not read blocks nobody.
                     tokio::spawn(async move {
                         let _ = tokio::time::timeout(Duration::from_secs(5), metrics.answer(stream)).await;
                     });
                 }
-                // Out of files, most likely: others may be closed meanwhile.
+                // Probably too many files are open. Wait for others to be closed.
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             }
         }

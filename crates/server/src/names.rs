@@ -1,34 +1,31 @@
-//! Names of columns that a query does not name itself, as PostgreSQL gives them: `count(*)` is `count`, `1 + 1` is
-//! `?column?`. Clients look values up by them.
+//! Names for unnamed columns of a query, as in PostgreSQL: `count(*)` is `count`, `1 + 1` is `?column?`. Clients look
+//! up values by these names.
 //!
-//! DataFusion names them by the whole expression, and keeps doing so within the plan: two columns may be `count` to a client,
-//! not in a plan.
+//! DataFusion names such a column by its whole expression. Plans keep these names, because a client may get two columns
+//! `count`, but a plan may not have two columns of the same name.
 
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
-use datafusion::sql::parser::Statement as DFStatement;
 use datafusion::sql::sqlparser::ast::{
     DataType, Expr, Query, SelectItem, SetExpr, Statement as SqlStatement, TimezoneInfo, Value,
 };
-use kohort_sql::parser::{Parsed, Statement, spelled};
+use kohort_sql::parser::{Parsed, spelled};
 
 const NAMELESS: &str = "?column?";
 
-/// The names of a query's columns, where PostgreSQL would give them others than DataFusion.
+/// The names of a query's columns that differ between PostgreSQL and DataFusion.
 #[derive(Default)]
 pub(crate) struct ColumnNames {
-    /// Those before `*`, or all where there is none.
+    /// The names before `*`, or all names if there is no `*`.
     first: Vec<Option<String>>,
-    /// Those after `*`.
+    /// The names after `*`.
     last: Vec<Option<String>>,
 }
 
 impl ColumnNames {
     pub(crate) fn of(parsed: &Parsed) -> ColumnNames {
-        let Statement::Sql(statement) = &parsed.statement else { return ColumnNames::default() };
-        let DFStatement::Statement(statement) = statement.as_ref() else { return ColumnNames::default() };
-        let SqlStatement::Query(query) = statement.as_ref() else { return ColumnNames::default() };
+        let Some(SqlStatement::Query(query)) = parsed.sql() else { return ColumnNames::default() };
         projection(&query.body).map(ColumnNames::of_projection).unwrap_or_default()
     }
 
@@ -42,7 +39,7 @@ impl ColumnNames {
         }
     }
 
-    /// Columns under the names a client expects.
+    /// The columns with the names that a client expects.
     pub(crate) fn give(&self, schema: SchemaRef) -> SchemaRef {
         let n_columns = schema.fields().len();
         if self.first.len() + self.last.len() > n_columns || self.first.iter().chain(&self.last).all(Option::is_none) {
@@ -60,7 +57,7 @@ impl ColumnNames {
     }
 }
 
-/// What a query selects; the first of several that are combined names the columns of all.
+/// The selected items of a query. In a UNION the first query names the columns.
 fn projection(body: &SetExpr) -> Option<&[SelectItem]> {
     match body {
         SetExpr::Select(select) => Some(&select.projection),
@@ -70,7 +67,7 @@ fn projection(body: &SetExpr) -> Option<&[SelectItem]> {
     }
 }
 
-/// `None` where the query has named it, or DataFusion does as PostgreSQL.
+/// The name of an item; `None` if the query names it, or DataFusion's name is the same.
 fn name_of_item(item: &SelectItem) -> Option<String> {
     match item {
         SelectItem::UnnamedExpr(Expr::Identifier(_) | Expr::CompoundIdentifier(_)) => None,
@@ -82,11 +79,11 @@ fn name_of_item(item: &SelectItem) -> Option<String> {
     }
 }
 
-/// What an expression is called by.
+/// The origin of an expression's name.
 enum Name {
-    /// A column or function.
+    /// The name of a column or function.
     Own(String),
-    /// What kind of expression it is, where nothing within has a name.
+    /// A name for the kind of expression, such as `case`.
     OfKind(String),
 }
 
@@ -133,7 +130,7 @@ impl Name {
     }
 }
 
-/// What PostgreSQL calls a type.
+/// PostgreSQL's name of a type.
 fn type_name(data_type: &DataType) -> String {
     let name = match data_type {
         DataType::SmallInt(_) | DataType::Int2(_) => "int2",
@@ -163,7 +160,7 @@ mod tests {
 
     use super::*;
 
-    /// What columns are called that DataFusion calls 0, 1, 2 and so on.
+    /// The names of columns that DataFusion calls 0, 1, 2 and so on.
     fn names(query: &str, n_columns: usize) -> Vec<String> {
         let fields: Vec<Field> =
             (0..n_columns).map(|column| Field::new(column.to_string(), DataType::Utf8, true)).collect();
@@ -215,7 +212,11 @@ mod tests {
     fn columns_beside_a_star_are_told_by_their_places() {
         assert_eq!(names("SELECT count(*), *, 1, age FROM p", 6), ["count", "1", "2", "3", "?column?", "5"]);
         assert_eq!(names("SELECT p.*, now() FROM p", 3), ["0", "1", "now"]);
-        assert_eq!(names("SELECT *, 1, p.* FROM p", 5), ["0", "1", "2", "3", "4"], "how many each has is not known");
+        assert_eq!(
+            names("SELECT *, 1, p.* FROM p", 5),
+            ["0", "1", "2", "3", "4"],
+            "the number of columns of each * is not known"
+        );
         assert_eq!(names("SELECT 1 UNION SELECT count(*) FROM p", 1), ["?column?"]);
         assert_eq!(names("(SELECT count(*) FROM p) ORDER BY 1", 1), ["count"]);
         assert_eq!(names("VALUES (1, 2)", 2), ["0", "1"]);

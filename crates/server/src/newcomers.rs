@@ -1,11 +1,12 @@
-//! [`Newcomers`]: connections whose clients have not logged in yet.
+//! [`Newcomers`]: limits the connections that have not logged in yet.
 //!
 //! # Guarantee
-//! There are at most so many, and at most so many of one address, and yet each new one finds a place: where none is left, the
-//! one that has been there longest gives way, of the same address where that has all it may have, else of the address that
-//! has most. So a client that opens connections and says nothing keeps nobody out, neither at its own address nor elsewhere.
+//! The number of these connections is limited, in all and per address, and yet a new one is always accepted: if no
+//! place is left, the oldest connection is closed. It is the oldest of the same address if that address is at its
+//! limit, and otherwise the oldest of the address with the most connections. So a client that opens connections and
+//! sends nothing keeps nobody out.
 //! # Deviations
-//! A client that opens connections faster than others can log in still gets in the way of those who share its address.
+//! A client that opens connections faster than others can log in still disturbs clients with the same address.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -13,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// Connections that nobody has logged in by, by address.
+/// The connections that have not logged in, by address.
 pub(crate) struct Newcomers {
     most: usize,
     most_of_one: usize,
@@ -23,12 +24,12 @@ pub(crate) struct Newcomers {
 #[derive(Default)]
 struct Waiting {
     n_waiting: usize,
-    /// Of each address, in the order in which they came.
+    /// The connections of each address, in the order of their arrival.
     by_address: HashMap<IpAddr, BTreeMap<u64, Arc<Notify>>>,
     next: u64,
 }
 
-/// A connection that nobody has logged in by, until it is dropped.
+/// A connection that has not logged in, until this is dropped.
 pub(crate) struct Newcomer {
     newcomers: Arc<Newcomers>,
     address: IpAddr,
@@ -37,20 +38,20 @@ pub(crate) struct Newcomer {
 }
 
 impl Newcomers {
-    /// So many, and so many of one address, of each at least one.
+    /// Allows `most` connections, and `most_of_one` of one address, but at least one of each.
     pub(crate) fn new(most: usize, most_of_one: usize) -> Arc<Newcomers> {
         let (most, most_of_one) = (most.max(1), most_of_one.max(1));
         Arc::new(Newcomers { most, most_of_one, waiting: Mutex::default() })
     }
 
-    /// Takes a place, where need be that of another, who is told.
+    /// Takes a place. If none is free, another connection is told to leave.
     pub(crate) fn take(self: &Arc<Self>, address: IpAddr) -> Newcomer {
         let mut waiting = self.waiting();
         let n_of_address = waiting.by_address.get(&address).map_or(0, BTreeMap::len);
         if n_of_address >= self.most_of_one {
             waiting.send_away(address);
         } else if waiting.n_waiting >= self.most {
-            // The address is compared too, so that it does not depend on the order of a hash map.
+            // Compare the address too, so that the choice does not depend on the order of the hash map.
             let fullest = waiting.by_address.iter().max_by_key(|(address, of_it)| (of_it.len(), **address));
             if let Some(fullest) = fullest.map(|(address, _)| *address) {
                 waiting.send_away(fullest);
@@ -70,7 +71,7 @@ impl Newcomers {
 }
 
 impl Waiting {
-    /// Tells the one of an address that came first to leave. Its place is free at once.
+    /// Tells the oldest connection of an address to leave. Its place is free at once.
     fn send_away(&mut self, address: IpAddr) {
         let oldest = self.by_address.get(&address).and_then(|of_it| of_it.first_key_value());
         if let Some((number, leave)) = oldest.map(|(number, leave)| (*number, Arc::clone(leave))) {
@@ -91,10 +92,10 @@ impl Waiting {
 }
 
 impl Newcomer {
-    /// Ends once another has taken its place.
+    /// Waits until another connection has taken this one's place.
     pub(crate) async fn must_leave(&self) {
         self.leave.notified().await;
-        // Whoever asks again hears it again.
+        // Renew the notification for the next call.
         self.leave.notify_one();
     }
 }

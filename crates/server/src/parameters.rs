@@ -1,7 +1,7 @@
-//! Parameters of prepared statements: values of a client become literals of the statement.
+//! Parameters of prepared statements: a client's values become literals of the statement.
 //!
-//! A value takes the place of its `$1` in the parsed statement, never in a text, and everything that follows is as if
-//! it had been written there: what is checked, how labels are compared, and what is recorded (the text with `$1`).
+//! A value replaces its `$1` in the parsed statement, never in a text. Afterwards the statement is treated as if the
+//! value had been written there: the checks and the comparison of labels are the same. The log has the text with `$1`.
 
 use std::ops::ControlFlow;
 
@@ -17,10 +17,10 @@ use pgwire::api::Type;
 
 use crate::error::{AnswerError, ErrorMessage};
 
-/// Parameters a statement may have.
+/// The largest number of parameters.
 const MOST: usize = 1000;
 
-/// The largest number of a parameter in a statement.
+/// The number of parameters of a statement.
 pub(crate) fn count(parsed: &Parsed) -> Result<usize, AnswerError> {
     let Some(statement) = sql(parsed) else { return Ok(0) };
     let mut largest = 0;
@@ -35,20 +35,20 @@ pub(crate) fn count(parsed: &Parsed) -> Result<usize, AnswerError> {
         ControlFlow::<()>::Continue(())
     });
     if is_wrong || largest > MOST {
-        return Err(AnswerError::statement("42P02", format!("parameters are named $1 to ${MOST}")));
+        return Err(AnswerError::statement("42P02", format!("parameters must be named $1 to ${MOST}")));
     }
     Ok(largest)
 }
 
-/// Puts literals in the place of parameters. One that is named often is there as often, up to as many bytes together.
+/// Replaces parameters by literals. A value is copied each time its parameter is named, so the total size is limited.
 ///
 /// # Errors
-/// Where a parameter has no literal, or they are too long together.
+/// If a parameter has no literal, or the literals are too large together.
 pub(crate) fn substitute(parsed: &mut Parsed, literals: &[Expr], most_bytes: usize) -> Result<(), AnswerError> {
     if n_bytes_with(parsed, literals) > most_bytes {
         let refusal =
             ErrorMessage::new("54000", format!("the statement's values would take more than {most_bytes} bytes"));
-        return Err(refusal.hint("a value is there as often as its parameter is named").into());
+        return Err(refusal.hint("a value is copied each time its parameter is named: name it fewer times").into());
     }
     let Statement::Sql(sql) = &mut parsed.statement else { return Ok(()) };
     let statement = match sql.as_mut() {
@@ -76,7 +76,7 @@ pub(crate) fn substitute(parsed: &mut Parsed, literals: &[Expr], most_bytes: usi
     }
 }
 
-/// How long the values are together, each in all places that name it.
+/// The size of all values together, counting each one as often as it is named.
 fn n_bytes_with(parsed: &Parsed, literals: &[Expr]) -> usize {
     let lengths: Vec<usize> = literals.iter().map(length).collect();
     let Some(statement) = sql(parsed) else { return 0 };
@@ -89,7 +89,7 @@ fn n_bytes_with(parsed: &Parsed, literals: &[Expr]) -> usize {
     all
 }
 
-/// How long the value in a literal is.
+/// The size of a literal.
 fn length(literal: &Expr) -> usize {
     let of_value = |value: &Value| match value {
         Value::SingleQuotedString(text) | Value::Number(text, _) => text.len(),
@@ -103,7 +103,7 @@ fn length(literal: &Expr) -> usize {
     }
 }
 
-/// A number of rows is a number, also where the client does not say so.
+/// Converts the literals of LIMIT and OFFSET to numbers, because clients may send them as text.
 fn substitute_limits(statement: &mut SqlStatement, literals: &[Expr]) {
     let SqlStatement::Query(query) = statement else { return };
     let as_number = |expression: &mut Expr| {
@@ -149,29 +149,29 @@ fn placeholder(expression: &Expr) -> Option<&str> {
     }
 }
 
-/// `$1` is the first.
+/// The position of a parameter: 0 for `$1`.
 fn position(name: &str) -> Option<usize> {
     name.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
 }
 
-/// A value of a client as a literal.
+/// Converts a client's value to a literal.
 ///
 /// # Errors
-/// Where it is no value of its type, or its type can't be a parameter.
+/// If the value does not fit its type, or the type is not supported.
 pub(crate) fn literal(value: Option<&Bytes>, of: &Type, format: i16, position: usize) -> Result<Expr, AnswerError> {
     let Some(value) = value else { return Ok(Expr::value(Value::Null)) };
     let literal = match format {
         0 => std::str::from_utf8(value).ok().and_then(|text| of_text(text, of)),
         1 => of_binary(value.clone(), of),
-        _ => return Err(AnswerError::statement("08P01", "there are the formats 0 and 1")),
+        _ => return Err(AnswerError::statement("08P01", "the format of a value must be 0 or 1")),
     };
-    // Its value is not shown: it may be a private one.
+    // The message does not contain the value, because it may be private.
     let wrong =
-        || format!("parameter ${} is no value of type {}, or that type is not supported", position + 1, of.name());
+        || format!("parameter ${} is not a value of type {}, or the type is not supported", position + 1, of.name());
     literal.ok_or_else(|| AnswerError::statement("22P02", wrong()))
 }
 
-/// NULL of a type, to see what a statement gives.
+/// A NULL of a type, to find out the columns of a statement.
 pub(crate) fn null_of(of: &Type) -> Expr {
     let data_type = match *of {
         Type::BOOL => DataType::Boolean,
@@ -252,7 +252,8 @@ fn of_binary(mut value: Bytes, of: &Type) -> Option<Expr> {
     value.is_empty().then_some(literal)
 }
 
-/// PostgreSQL's binary decimal: how many groups of four digits, the power of the first, a sign, digits after the point.
+/// Reads PostgreSQL's binary decimal: number of groups of four digits, weight of the first group, sign, digits after
+/// the point, and the groups.
 fn decimal(value: &mut Bytes) -> Option<String> {
     let n_groups = value.try_get_i16().ok()?;
     let power = value.try_get_i16().ok()?;
@@ -292,7 +293,7 @@ fn number(digits: String) -> Expr {
 
 fn float(value: f64) -> Expr {
     match value.is_finite() {
-        // With an exponent it is no decimal.
+        // The exponent makes it a floating point literal instead of a decimal.
         true => number(format!("{value:e}")),
         false => typed(value.to_string(), DataType::Double(ExactNumberInfo::None)),
     }

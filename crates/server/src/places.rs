@@ -1,8 +1,8 @@
-//! [`Places`]: how many of something there may be, and how many of one holder.
+//! [`Places`]: limits the number of connections or cursors, in all and per login.
 //!
 //! # Guarantee
-//! One holder never has more than their share, and whoever is no owner leaves some places free: so no analyst, however many
-//! connections or cursors they open, keeps an owner out, or another analyst.
+//! No analyst gets more than a fixed share, and some places are reserved for owners. So an analyst who opens many
+//! connections or cursors can't keep out an owner or another analyst.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kohort_sql::Role;
 
-/// Places that are taken and given back, by whom.
+/// A limited number of places, and who has taken them.
 pub(crate) struct Places<Holder: Eq + Hash + Clone> {
     most: usize,
     most_of_one: usize,
@@ -23,29 +23,29 @@ struct Taken<Holder> {
     by_holder: HashMap<Holder, usize>,
 }
 
-/// Why there is no place.
+/// Why no place is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoPlace {
-    /// All are taken.
+    /// All places are taken.
     Full,
-    /// This holder has all they may have.
+    /// The holder has reached the limit per holder.
     Share,
 }
 
-/// A place, until it is dropped.
+/// A taken place, until it is dropped.
 pub(crate) struct Place<Holder: Eq + Hash + Clone> {
     places: Arc<Places<Holder>>,
     holder: Holder,
 }
 
 impl<Holder: Eq + Hash + Clone> Places<Holder> {
-    /// So many places, of which one holder who is no owner gets some, and owners alone get others.
+    /// `most` places. An analyst gets at most `most_of_one`, and `for_owners` places are reserved for owners.
     pub(crate) fn new(most: usize, most_of_one: usize, for_owners: usize) -> Arc<Places<Holder>> {
         let taken = Mutex::new(Taken { n_places: 0, by_holder: HashMap::new() });
         Arc::new(Places { most, most_of_one, for_owners, taken })
     }
 
-    /// Takes one, if there is one.
+    /// Takes a place if one is free.
     pub(crate) fn take(self: &Arc<Self>, holder: Holder, role: Role) -> Result<Place<Holder>, NoPlace> {
         let mut taken = self.taken();
         let n_held = taken.by_holder.get(&holder).copied().unwrap_or(0);
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_takes_all_and_owners_find_a_place() {
+    fn no_analyst_takes_all_places_and_owners_find_one() {
         let places = Places::new(6, 3, 2);
         let analyst = |name| places.take(name, Role::Analyst);
         let mut held: Vec<Place<&str>> = (0..3).map(|_| analyst("ann").unwrap()).collect();

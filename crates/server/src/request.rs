@@ -1,53 +1,53 @@
-//! [`Request`]: what a statement asks of a connection: something of the engine, or something that only a connection
-//! knows, such as cursors, transactions and settings of PostgreSQL.
+//! [`Request`]: a statement by what must be done: by the engine, or by the connection itself (cursors, transactions and
+//! settings of PostgreSQL).
 
 use datafusion::sql::parser::{ResetStatement, Statement as DFStatement};
 use datafusion::sql::sqlparser::ast::{
-    CloseCursor, ContextModifier, DeclareType, DiscardObject, FetchDirection, Ident, Set, Statement as SqlStatement,
+    CloseCursor, ContextModifier, DeclareType, DiscardObject, FetchDirection, Set, Statement as SqlStatement,
     TransactionMode, Value,
 };
 use kohort_sql::Session;
-use kohort_sql::parser::{AccessStatement, Parsed, Statement, StatementText, Statements};
+use kohort_sql::parser::{AccessStatement, Parsed, Statement, StatementText, Statements, spelled};
 
 use crate::catalog::PgCatalog;
 use crate::error::AnswerError;
 use crate::settings::{SettingScope, Settings, text_of};
 
-/// What a statement asks.
+/// A statement for a connection.
 #[derive(Clone, Debug)]
 pub(crate) enum Request {
-    /// Rows of the engine.
+    /// A query for the engine.
     Rows(Box<Parsed>),
-    /// Something to be done by the engine, with the tag it is acknowledged by.
+    /// A statement for the engine that returns no rows, with its command tag.
     Command {
         parsed: Box<Parsed>,
         tag: &'static str,
     },
-    /// Rows of a table to be changed; the answer is their number.
+    /// A statement that changes rows of a table and returns their number.
     Change {
         parsed: Box<Parsed>,
         tag: &'static str,
     },
     Transaction(Transaction),
-    /// A setting of PostgreSQL; without a value it becomes what it was at first.
+    /// Sets a setting of PostgreSQL, or resets it if there is no value.
     Set {
         name: String,
         value: Option<String>,
         scope: SettingScope,
     },
-    /// An option of views, for the transaction under way.
+    /// Sets an option of views for the current transaction.
     SetLocalOption {
         name: String,
         parsed: Box<Parsed>,
     },
-    /// An option of views becomes what it was at first, or everything does.
+    /// Resets an option of views, or everything.
     Reset(Option<String>),
-    /// What the transaction under way may do, or each from here on.
+    /// Sets the modes of the current transaction, or of all later ones.
     SetTransaction {
         modes: Vec<TransactionMode>,
         scope: SettingScope,
     },
-    /// A setting, by the name it is asked by.
+    /// Shows the setting of this name.
     Show(String),
     Health,
     Declare {
@@ -59,19 +59,19 @@ pub(crate) enum Request {
         max_rows: Option<usize>,
     },
     CloseCursor(Option<String>),
-    /// Keep a statement under a name.
+    /// Prepares a statement.
     Prepare {
         name: String,
         parsed: Box<Parsed>,
     },
-    /// Forget a statement, or all.
+    /// Removes a prepared statement, or all.
     Deallocate(Option<String>),
     DiscardAll,
-    /// Accepted, and nothing follows from it.
+    /// Accepted without any effect.
     Nothing(&'static str),
 }
 
-/// What is asked of a transaction.
+/// A statement about a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Transaction {
     Begin { tag: &'static str, modes: Vec<TransactionMode> },
@@ -83,7 +83,7 @@ pub(crate) enum Transaction {
 }
 
 impl Request {
-    /// The statements of a text that a session was sent.
+    /// Reads the statements of a text.
     pub(crate) fn read(
         text: &str,
         session: &Session,
@@ -95,11 +95,14 @@ impl Request {
             Ok(parsed) => return parsed.into_iter().map(|parsed| Request::of(parsed, catalog, settings)).collect(),
             Err(problem) => problem,
         };
-        // One statement, which is not too deep: its parser looks at neither.
-        match if statements.n_statements() == 1 { catalog.read(text) } else { None } {
-            Some(statement) => Ok(vec![Request::Rows(Box::new(of_query(statement, StatementText::of(text))))]),
-            None => Err(session.unread(text, problem).into()),
-        }
+        // The rewriting parser checks neither the number nor the depth of statements.
+        let is_tried = statements.n_statements() == 1 && !problem.is_too_deep();
+        let Some(statement) = is_tried.then(|| catalog.read(text)).flatten() else {
+            return Err(session.unread(text, problem).into());
+        };
+        let parsed = of_query(statement, StatementText::of(text));
+        parsed.check_depth().map_err(|problem| session.unread(text, problem))?;
+        Ok(vec![Request::Rows(Box::new(parsed))])
     }
 
     fn of(parsed: Parsed, catalog: &PgCatalog, settings: &Settings) -> Result<Request, AnswerError> {
@@ -168,14 +171,8 @@ impl Request {
                 [declared] if declared.declare_type == Some(DeclareType::Cursor) && declared.names.len() == 1 => {
                     let name = declared.names[0].value.clone();
                     let Some(query) = declared.for_query.clone() else { return Err(unsupported("this DECLARE")) };
-                    let query = Parsed {
-                        statement: Statement::Sql(Box::new(DFStatement::Statement(Box::new(SqlStatement::Query(
-                            query,
-                        ))))),
-                        access: parsed.access.clone(),
-                        text: parsed.text.clone(),
-                    };
-                    Request::Declare { name, query: Box::new(query) }
+                    let query = of_query(SqlStatement::Query(query), parsed.text.clone());
+                    Request::Declare { name, query: Box::new(Parsed { access: parsed.access.clone(), ..query }) }
                 }
                 _ => return Err(unsupported("this DECLARE")),
             },
@@ -203,7 +200,7 @@ impl Request {
         })
     }
 
-    /// The statement whose parameters can be given.
+    /// The statement, if it can have parameters.
     pub(crate) fn parsed(&self) -> Option<&Parsed> {
         match self {
             Request::Rows(parsed) | Request::Command { parsed, .. } | Request::Change { parsed, .. } => Some(parsed),
@@ -220,16 +217,11 @@ impl Request {
         }
     }
 
-    /// Whether it may run while a transaction has failed.
+    /// Whether the request may run in a failed transaction.
     pub(crate) fn ends_transaction(&self) -> bool {
         let Request::Transaction(transaction) = self else { return false };
         matches!(transaction, Transaction::Commit | Transaction::Rollback | Transaction::RollbackToSavepoint(_))
     }
-}
-
-/// A name as PostgreSQL reads it.
-fn spelled(name: &Ident) -> String {
-    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
 }
 
 fn of_query(statement: SqlStatement, text: StatementText) -> Parsed {
@@ -237,7 +229,7 @@ fn of_query(statement: SqlStatement, text: StatementText) -> Parsed {
     Parsed { statement, access: kohort_sql::parser::Access::default(), text }
 }
 
-/// Settings of PostgreSQL; `None` is the engine's.
+/// A SET of a PostgreSQL setting; `None` if it sets an option of the engine.
 fn of_set(set: &Set, settings: &Settings) -> Option<Request> {
     match set {
         Set::SingleAssignment { scope, variable, values, .. } if settings.knows(&variable.to_string()) => {
@@ -260,7 +252,7 @@ fn of_set(set: &Set, settings: &Settings) -> Option<Request> {
     }
 }
 
-/// An option of views, which the engine sets. It knows no scopes.
+/// A SET of an option of views, without its scope, which the engine does not know.
 fn of_option(mut parsed: Parsed) -> Request {
     let Statement::Sql(sql) = &mut parsed.statement else {
         return Request::Command { parsed: parsed.into(), tag: "SET" };
@@ -283,7 +275,7 @@ fn is_option(name: &str) -> bool {
     name.to_lowercase().starts_with("kohort.")
 }
 
-/// How many rows a FETCH asks for; `None` is all.
+/// The number of rows of a FETCH; `None` means all.
 fn fetched(direction: &FetchDirection) -> Result<Option<usize>, AnswerError> {
     let number = |limit: &Value| match limit {
         Value::Number(digits, _) => digits.parse().ok(),
@@ -304,11 +296,11 @@ fn unsupported(what: &str) -> AnswerError {
     AnswerError::statement("0A000", format!("{what} is not supported"))
 }
 
-/// The tag of a statement of ours that gives no rows.
+/// The command tag of one of our own statements; `None` if it returns rows.
 fn own_tag(statement: &Statement) -> Option<&'static str> {
     Some(match statement {
         Statement::CreateHierarchy { .. } => "CREATE DGH",
-        // After INSERT psql looks for a number of rows.
+        // Not INSERT, because psql expects a number of rows after that.
         Statement::InsertHierarchy { .. } => "ALTER DGH",
         Statement::DropHierarchy { .. } => "DROP DGH",
         Statement::CreateView(_) => "CREATE ANONYMIZATION_VIEW",

@@ -1,8 +1,8 @@
-//! [`Rows`]: rows of an answer on their way to a client, some at a time.
+//! [`Rows`]: the rows of an answer, which are sent to the client in parts.
 //!
 //! # Guarantee
-//! What is kept until the client asks for more counts among what queries may take together, and is refused beyond that.
-//! Once all rows were read, nothing is held for them.
+//! Rows that are kept until the client asks for more count towards the memory of queries, and fail if there is no
+//! memory left. After the last row, no memory is reserved.
 
 use std::sync::Arc;
 
@@ -23,24 +23,24 @@ use pgwire::messages::data::{FieldDescription, RowDescription};
 use crate::error::AnswerError;
 use crate::wire::Outgoing;
 
-/// Rows encoded at a time: as many as are sent before others get their turn.
+/// The number of rows that are encoded and sent before other tasks get a turn.
 const SLICE: usize = 512;
 
-/// Rows that were asked for and not all sent.
+/// The rows of a query that are not all sent yet.
 pub(crate) struct Rows {
     stream: SendableRecordBatchStream,
-    /// As the client was told.
+    /// The columns as described to the client.
     schema: SchemaRef,
     fields: Arc<Vec<FieldInfo>>,
-    /// What was read and not sent.
+    /// Rows that were read and not sent yet.
     rest: Option<RecordBatch>,
-    /// What that takes.
+    /// The memory of these rows.
     memory: MemoryReservation,
-    /// What had been revoked when it was asked for.
+    /// The number of revocations when the query was started.
     pub(crate) revocations: u64,
 }
 
-/// Whether there may be more.
+/// Whether there may be more rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SentRows {
     All(u64),
@@ -48,7 +48,7 @@ pub(crate) enum SentRows {
 }
 
 impl Rows {
-    /// Rows of these columns, written as the client wishes.
+    /// Rows with these columns, in the formats that the client wants.
     pub(crate) fn new(
         stream: SendableRecordBatchStream,
         described: Option<SchemaRef>,
@@ -66,18 +66,18 @@ impl Rows {
         description(&self.fields)
     }
 
-    /// Its columns.
+    /// The columns.
     pub(crate) fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 
-    /// Reads the first rows, which a query of views has at hand already, so that what they take is known.
+    /// Reads the first rows, so that their memory is known. A query of views has them ready.
     pub(crate) async fn begin(&mut self) -> Result<(), AnswerError> {
         self.rest = self.next_batch().await?;
         self.keep()
     }
 
-    /// Counts what is kept. A slice keeps all that it was cut from.
+    /// Reserves memory for the kept rows. A slice keeps the whole batch from which it was cut.
     fn keep(&mut self) -> Result<(), AnswerError> {
         let n_bytes = self.rest.as_ref().map_or(0, RecordBatch::get_array_memory_size);
         self.memory.try_resize(n_bytes).map_err(|error| {
@@ -86,14 +86,14 @@ impl Rows {
         })
     }
 
-    /// Holds nothing any more.
+    /// Frees the rows and their memory.
     fn let_go(&mut self) {
         self.rest = None;
         self.stream = Box::pin(EmptyRecordBatchStream::new(self.stream.schema()));
         self.memory.free();
     }
 
-    /// Sends up to so many rows.
+    /// Sends at most this many rows.
     pub(crate) async fn send(&mut self, wire: &mut Outgoing, max_rows: Option<usize>) -> Result<SentRows, AnswerError> {
         let mut n_sent = 0;
         loop {
@@ -108,7 +108,7 @@ impl Rows {
                 self.rest = Some(batch.slice(n_rows, batch.num_rows() - n_rows));
             }
             for row in encode_recordbatch(Arc::clone(&self.fields), batch.slice(0, n_rows)) {
-                let row = row.map_err(|_| AnswerError::statement("0A000", "a value can't be written as its type"))?;
+                let row = row.map_err(|_| AnswerError::statement("0A000", "a value can't be encoded"))?;
                 wire.put(&PgWireBackendMessage::DataRow(row))?;
             }
             n_sent += n_rows;
@@ -116,7 +116,7 @@ impl Rows {
         }
     }
 
-    /// The next rows, as the client was told they would be.
+    /// The next rows, with the columns that were described to the client.
     async fn next_batch(&mut self) -> Result<Option<RecordBatch>, AnswerError> {
         if let Some(rest) = self.rest.take() {
             return Ok(Some(rest));
@@ -134,12 +134,12 @@ impl Rows {
     }
 }
 
-/// Columns as clients are told of them.
+/// The description of the columns as a message.
 pub(crate) fn description(fields: &[FieldInfo]) -> RowDescription {
     RowDescription::new(fields.iter().map(FieldDescription::from).collect())
 }
 
-/// Columns as clients know them.
+/// The columns in PostgreSQL's types.
 pub(crate) fn fields(schema: &Schema, formats: &[i16]) -> Result<Vec<FieldInfo>, AnswerError> {
     let n_columns = schema.fields().len();
     let format = match formats {
@@ -168,7 +168,7 @@ fn conform(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Answe
     let told = batch.columns().iter().zip(schema.fields());
     let columns: Result<Vec<_>, _> = told.map(|(column, field)| cast(column, field.data_type())).collect();
     let columns = columns.map_err(DataFusionError::from)?;
-    // What is not null was nullable before it was planned.
+    // Planning may have found out that a column is never null, so ignore nullability.
     let loose: Vec<_> = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
     let batch = RecordBatch::try_new(Arc::new(Schema::new(loose)), columns);
     Ok(batch.map_err(DataFusionError::from)?)

@@ -1,11 +1,11 @@
 //! [`Scram`]: the server's side of a SCRAM-SHA-256 login (RFC 5802, 7677), with channel binding over TLS (RFC 5929).
 //!
 //! # Guarantee
-//! Somebody who is unknown goes through the same steps as somebody with a wrong password, and both are told the same.
-//! What proves a password is compared in constant time. A client that could bind to the channel and was told it could
-//! not is refused: somebody stands between.
+//! An unknown user goes through the same steps and gets the same error as a user with a wrong password. Proofs are
+//! compared in constant time. A client that supports channel binding and believes that the server does not is refused,
+//! because somebody between them must have removed the offer.
 //! # Deviations
-//! The name in the client's first message is not looked at, as in PostgreSQL: the startup message names the user.
+//! The name in the client's first message is ignored, as in PostgreSQL, because the startup message names the user.
 
 use std::num::NonZeroU32;
 
@@ -15,24 +15,24 @@ use kohort_sql::access::{Verifier, random_bytes};
 use ring::{digest, hmac};
 use subtle::ConstantTimeEq;
 
-/// Without channel binding.
+/// The mechanism without channel binding.
 pub(crate) const PLAIN: &str = "SCRAM-SHA-256";
-/// With it.
+/// The mechanism with channel binding.
 pub(crate) const BOUND: &str = "SCRAM-SHA-256-PLUS";
 const BINDING: &str = "tls-server-end-point";
 
-/// Why a login failed. None says whether there is such a user.
+/// Why a login failed. No variant reveals whether the user exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LoginError {
     #[error("malformed login message")]
     Malformed,
     #[error("this login mechanism is not offered")]
     Mechanism,
-    #[error("the channel binding does not fit: somebody may stand between client and server")]
+    #[error("wrong channel binding: somebody may be intercepting the connection")]
     Binding,
     #[error("password authentication failed")]
     Wrong,
-    #[error("the system gives no random bytes")]
+    #[error("the system provides no random bytes")]
     NoRandomness,
 }
 
@@ -42,18 +42,18 @@ pub(crate) struct Scram {
     client_first_bare: String,
     server_first: String,
     nonce: String,
-    /// What the client must say of the channel.
+    /// The channel binding that the client must send.
     channel: String,
 }
 
-/// What mechanisms are offered over a channel with this binding.
+/// The mechanisms that are offered over a channel with this binding.
 pub(crate) fn mechanisms(binding: Option<&[u8]>) -> Vec<String> {
     let offered = binding.map(|_| BOUND).into_iter().chain([PLAIN]);
     offered.map(str::to_owned).collect()
 }
 
 impl Scram {
-    /// Takes the client's first message; returns the server's.
+    /// Reads the client's first message, and returns the server's.
     pub(crate) fn start(
         mechanism: &str,
         message: &[u8],
@@ -63,14 +63,14 @@ impl Scram {
         let message = std::str::from_utf8(message).map_err(|_| LoginError::Malformed)?;
         let (flag, rest) = message.split_once(',').ok_or(LoginError::Malformed)?;
         let (authorize_as, bare) = rest.split_once(',').ok_or(LoginError::Malformed)?;
-        // Nobody logs in as somebody else, and nothing is extended that must be understood.
+        // Logging in on behalf of another user, and mandatory extensions, are not supported.
         if !authorize_as.is_empty() || bare.starts_with("m=") {
             return Err(LoginError::Malformed);
         }
         let header = format!("{flag},,");
         let channel = match (mechanism, flag.strip_prefix("p="), binding) {
             (BOUND, Some(BINDING), Some(binding)) => [header.as_bytes(), binding].concat(),
-            // It could, and believes that we can't: we offered it where there is a binding.
+            // The client supports binding and believes that we do not, although we offered it.
             (PLAIN, None, Some(_)) if flag == "y" => return Err(LoginError::Binding),
             (PLAIN, None, _) if flag == "n" || flag == "y" => header.into_bytes(),
             _ => return Err(LoginError::Mechanism),
@@ -93,7 +93,7 @@ impl Scram {
         Ok((scram, server_first))
     }
 
-    /// Takes the client's last message; returns the server's, which proves that it knows the verifier.
+    /// Reads the client's last message, and returns the server's, which proves that the server has the verifier.
     pub(crate) fn finish(self, message: &[u8]) -> Result<String, LoginError> {
         let message = std::str::from_utf8(message).map_err(|_| LoginError::Malformed)?;
         let (without_proof, proof) = message.rsplit_once(",p=").ok_or(LoginError::Malformed)?;
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_login_is_refused() {
+    fn malformed_logins_are_refused() {
         for message in ["", "n", "n,", "n,,", "n,,n=,r=", "n,,m=x,n=,r=abc", "n,a=root,n=,r=abc", "n,,n=,r=a c"] {
             assert_eq!(start(PLAIN, message, None).err(), Some(LoginError::Malformed), "{message}");
         }

@@ -1,12 +1,12 @@
-//! [`Server`]: accepts connections, bounds them, and ends them when it is to stop.
+//! [`Server`]: accepts and limits connections, and ends them when it stops.
 //!
 //! # Guarantee
-//! At most `max_connections` are logged in, of which one analyst has at most half and owners find some free. Twice as many and
-//! some more may be logging in, of which one address has at most `max_connections`; beyond that, those who have taken
-//! longest give way to others (`newcomers`), and are told so. A connection that fails, or a fault in it, ends that
-//! connection alone. Once the server is to stop, nobody new is heard, idle connections end at once, and running statements
-//! get `shutdown_timeout`. Statements run on threads and a runtime of their own: one
-//! that computes without a pause, which nothing can stop, keeps nobody else from being heard, and no clock from running.
+//! At most `max_connections` are logged in. One analyst has at most half of them, and some are reserved for owners. A
+//! little more than twice as many may be logging in, at most `max_connections` of them from one address. If more
+//! arrive, the oldest are closed with a message (see `newcomers`). A failure in one connection does not affect others.
+//! When the server stops, it accepts no new connections, ends idle ones at once, and waits `shutdown_timeout` for
+//! running statements. Statements run on threads and a runtime of their own, so that a statement that computes without
+//! a pause, which can't be stopped, blocks neither other connections nor timers.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -37,15 +37,16 @@ use crate::places::Places;
 use crate::tls::Tls;
 use crate::wire::ByteStream;
 
-/// How long statements that are to end may take to do so.
+/// How long cancelled statements may take to end.
 const LAST_MOMENTS: Duration = Duration::from_secs(1);
-/// Threads for parts of statements, per processor, and at least: more than parts of one statement compute at once, so that
-/// the clock that these wait by goes on.
+/// The number of threads for parts of statements: this many per processor, and at least [`LEAST_THREADS`]. A statement
+/// has fewer parts than that, so there is always a thread for its timers.
 const THREADS_PER_PROCESSOR: usize = 4;
 const LEAST_THREADS: usize = 8;
-/// Connections that are kept for owners, where there are many.
+/// The number of connections reserved for owners, if there are enough.
 const FOR_OWNERS: usize = 3;
-/// Cursors that may be open, those of one analyst, and those kept for owners. Each may hold two open files.
+/// The limits on open cursors: of all logins together, of one analyst, and reserved for owners. They exist because each
+/// cursor may hold two files open.
 const MOST_CURSORS: usize = 128;
 const MOST_CURSORS_OF_ONE: usize = 32;
 const CURSORS_FOR_OWNERS: usize = 16;
@@ -58,20 +59,20 @@ pub struct Server {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) attempts: Attempts,
     pub(crate) catalog: PgCatalog,
-    /// Who is logged in.
+    /// The places of connections that are logged in.
     pub(crate) places: Arc<Places<String>>,
-    /// Whose cursors are open.
+    /// The places of open cursors.
     pub(crate) cursors: Arc<Places<String>>,
     newcomers: Arc<Newcomers>,
     running: OpenConnections,
     work: Work,
-    /// Whether it is to stop.
+    /// Whether the server is stopping.
     stopping: watch::Sender<bool>,
-    /// Whether running statements are to end.
+    /// Whether running statements must end.
     ending: watch::Sender<bool>,
 }
 
-/// Where statements run.
+/// The runtime for statements.
 struct Work(Option<Runtime>);
 
 impl Work {
@@ -85,17 +86,17 @@ impl Work {
 
 impl Drop for Work {
     fn drop(&mut self) {
-        // What does not stop is not waited for.
+        // Do not wait for statements that can't be stopped.
         self.0.take().into_iter().for_each(Runtime::shutdown_background);
     }
 }
 
 impl Server {
-    /// A server of these views. The configuration has been checked, this is its TLS, and these processes execute what
-    /// analysts ask.
+    /// Creates a server for the views of an engine. `tls` is what [`Configuration::check`] returned for this
+    /// configuration. The workers execute statements of analysts.
     ///
     /// # Errors
-    /// Where the system gives no threads.
+    /// If threads can't be started.
     pub fn new(
         engine: Engine,
         configuration: Configuration,
@@ -122,15 +123,15 @@ impl Server {
         }))
     }
 
-    /// What is counted.
+    /// The metrics.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
     }
 
-    /// Serves clients until it is to stop, and then until running statements have ended or their time is up.
+    /// Serves clients until `stop` completes, and then until running statements have ended or their time is up.
     ///
     /// # Panics
-    /// Where it is called in a runtime with one thread: connections take turns on several.
+    /// If called in a runtime with one thread.
     pub async fn serve(self: &Arc<Self>, listener: TcpListener, stop: impl Future<Output = ()>) {
         let mut connections = JoinSet::new();
         tokio::pin!(stop);
@@ -138,7 +139,7 @@ impl Server {
             tokio::select! {
                 () = &mut stop => break,
                 accepted = listener.accept() => self.accept(accepted, &mut connections).await,
-                // Those that have ended need not be remembered.
+                // Forget connections that have ended.
                 Some(_) = connections.join_next() => {}
             }
         }
@@ -152,18 +153,19 @@ impl Server {
         }
     }
 
-    /// Runs a statement on this thread, which others do not wait for, with the threads of [`Work`] for its parts.
+    /// Runs a statement on this thread and its parts on the threads of [`Work`]. Other connections do not use this
+    /// thread meanwhile.
     ///
     /// # Panics
-    /// Where connections are served by a runtime with one thread.
+    /// If connections are served by a runtime with one thread.
     pub(crate) fn run_apart<T>(&self, statement: impl Future<Output = T>) -> T {
         let work = self.work.0.as_ref().expect("it is there until the server is gone").handle();
         tokio::task::block_in_place(|| work.block_on(statement))
     }
 
-    /// Ends once running statements are to end.
+    /// Waits until running statements must end.
     pub(crate) async fn ending(&self) {
-        // The sender is here, so it does not fail.
+        // This can't fail as long as the sender exists, and `self` owns it.
         let _ = self.ending.subscribe().wait_for(|is_ending| *is_ending).await;
     }
 
@@ -172,16 +174,16 @@ impl Server {
             Ok((stream, peer)) => {
                 let newcomer = self.newcomers.take(network(peer.ip()));
                 let server = Arc::clone(self);
-                // Answers are written in large pieces anyway.
+                // Answers are buffered here, so the system need not wait for more bytes.
                 let _ = stream.set_nodelay(true);
                 connections.spawn(async move { server.serve_stream(Box::new(stream), peer.ip(), newcomer).await });
             }
-            // Out of files, most likely: connections may end meanwhile.
+            // Probably too many files are open. Wait for connections to end.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }
 
-    /// Serves one client until it is gone.
+    /// Serves one client until it disconnects.
     async fn serve_stream(self: Arc<Self>, stream: Box<dyn ByteStream>, peer: IpAddr, newcomer: Newcomer) {
         self.metrics.connections.add(1);
         self.metrics.open.add(1);
@@ -189,12 +191,12 @@ impl Server {
         connection::serve(&self, stream, peer, newcomer).await;
     }
 
-    /// Ends once the server is to stop.
+    /// A receiver that is told when the server begins to stop.
     pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
         self.stopping.subscribe()
     }
 
-    /// A number and a secret by which what a connection runs can be cancelled.
+    /// A process number and a secret by which a client can cancel the connection's statement.
     pub(crate) fn cancellable(self: &Arc<Self>) -> Option<Cancellable> {
         let secret = i32::from_be_bytes(random_bytes().ok()?);
         let process = self.running.next.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
@@ -203,7 +205,7 @@ impl Server {
         Some(Cancellable { server: Arc::clone(self), process, secret, cancelled })
     }
 
-    /// Cancels what a connection runs, if the secret is right. Nobody is told whether it was.
+    /// Cancels the statement of a connection if the secret is right. The client does not learn whether it was.
     pub(crate) fn cancel(&self, process: i32, secret: i32) {
         let connections = self.running.connections();
         if let Some((known, cancelled)) = connections.get(&process)
@@ -214,7 +216,7 @@ impl Server {
     }
 }
 
-/// Counts a connection as open.
+/// Counts an open connection, until it is dropped.
 struct Open(Arc<Metrics>);
 
 impl Drop for Open {
@@ -223,7 +225,7 @@ impl Drop for Open {
     }
 }
 
-/// Connections by number, with their secrets.
+/// The connections by process number, with their secrets.
 #[derive(Default)]
 struct OpenConnections {
     next: AtomicI32,
@@ -236,7 +238,7 @@ impl OpenConnections {
     }
 }
 
-/// A connection whose statements can be cancelled, as long as it is there.
+/// A connection whose statements can be cancelled, until this is dropped.
 pub(crate) struct Cancellable {
     server: Arc<Server>,
     pub(crate) process: i32,

@@ -1,7 +1,7 @@
-//! [`Settings`]: the settings of PostgreSQL that clients ask for and set, as far as they mean something here.
+//! [`Settings`]: the settings of PostgreSQL that clients read and set.
 //!
-//! Options of views (`kohort.purpose`) are the engine's. What is set to something this server can't do is an error, or
-//! taken with a word that it is not done; never silently.
+//! Options of views (`kohort.purpose`) belong to the engine. A value that this server can't support is an error, or is
+//! accepted with a notice that it has no effect. It is never accepted silently.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,22 +11,22 @@ use kohort_sql::Role;
 
 use crate::error::{AnswerError, ErrorMessage};
 
-/// The version of PostgreSQL that clients are told.
+/// The PostgreSQL version that is reported to clients.
 pub(crate) const SERVER_VERSION: &str = "15.0";
 
-/// What a client is told who sets something for a transaction, where there is none.
-pub(crate) const NO_TRANSACTION: &str = "warning: this is for a transaction, and none is open";
+/// The warning for SET LOCAL and SET TRANSACTION outside of a transaction.
+pub(crate) const NO_TRANSACTION: &str = "warning: this setting has no effect outside of a transaction";
 
-/// How long something is set.
+/// How long a value stays set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SettingScope {
-    /// Until it is set again, or a transaction in which it was set is rolled back.
+    /// Until it is set again, or the transaction that set it is rolled back.
     Session,
     /// Until the transaction ends.
     Local,
 }
 
-/// What a setting may be.
+/// The values that a setting accepts.
 #[derive(Clone, Copy)]
 enum Takes {
     Anything,
@@ -35,19 +35,20 @@ enum Takes {
     Truth,
     /// One of these words.
     Word(&'static [&'static str]),
-    /// Anything, but what does not begin with one of these is not done, and why.
+    /// Any value. A value that does not begin with one of these words gets a notice with the reason why it has no
+    /// effect.
     Noted(&'static [&'static str], &'static str),
-    /// One of these, in any case.
+    /// One of these words, in upper or lower case.
     OneOf(&'static [&'static str]),
-    /// A time, in milliseconds unless it says otherwise.
+    /// A time, in milliseconds unless it has a unit.
     Time,
 }
 
 const LEVELS: &[&str] = &["read uncommitted", "read committed", "repeatable read", "serializable"];
-/// From those that are always heard to those that drown all others.
+/// The levels of messages, from the least to the most severe.
 const MESSAGES: &[&str] = &["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"];
 
-/// Names, what they are at first, and what they may be.
+/// The settings: name, default, and accepted values.
 const KNOWN: [(&str, &str, Takes); 27] = [
     ("application_name", "", Takes::Anything),
     ("bytea_output", "hex", Takes::OneOf(&["hex"])),
@@ -56,11 +57,7 @@ const KNOWN: [(&str, &str, Takes); 27] = [
     ("datestyle", "ISO, MDY", Takes::OneOf(&["iso", "iso, mdy", "iso, dmy", "iso, ymd"])),
     ("default_transaction_isolation", "read committed", Takes::Word(LEVELS)),
     ("default_transaction_read_only", "off", Takes::Truth),
-    (
-        "extra_float_digits",
-        "1",
-        Takes::Noted(&["1", "2", "3"], "numbers are always written so that they are read back the same"),
-    ),
+    ("extra_float_digits", "1", Takes::Noted(&["1", "2", "3"], "numbers are always written with full precision")),
     ("idle_in_transaction_session_timeout", "0", Takes::Time),
     ("in_hot_standby", "off", Takes::Nothing),
     ("integer_datetimes", "on", Takes::Nothing),
@@ -68,8 +65,8 @@ const KNOWN: [(&str, &str, Takes); 27] = [
     ("is_superuser", "off", Takes::Nothing),
     ("lock_timeout", "0", Takes::Time),
     ("max_identifier_length", "63", Takes::Nothing),
-    ("row_security", "on", Takes::Noted(&["on", "true"], "there is no row security here")),
-    ("search_path", "public", Takes::Noted(&["public", "\"$user\"", "$user"], "names are always looked for in public")),
+    ("row_security", "on", Takes::Noted(&["on", "true"], "this server has no row security")),
+    ("search_path", "public", Takes::Noted(&["public", "\"$user\"", "$user"], "names are always looked up in public")),
     ("server_encoding", "UTF8", Takes::Nothing),
     ("server_version", SERVER_VERSION, Takes::Nothing),
     ("server_version_num", "150000", Takes::Nothing),
@@ -79,14 +76,14 @@ const KNOWN: [(&str, &str, Takes); 27] = [
     (
         "synchronous_commit",
         "on",
-        Takes::Noted(&["on", "true", "local", "remote"], "what is committed is always on the disk first"),
+        Takes::Noted(&["on", "true", "local", "remote"], "a commit always waits for the disk"),
     ),
     ("timezone", "UTC", Takes::OneOf(&["utc", "etc/utc", "gmt", "default"])),
     ("transaction_isolation", "read committed", Takes::Word(LEVELS)),
     ("transaction_read_only", "off", Takes::Truth),
 ];
 
-/// Those that clients are told at the start, and when they change, by the names they know.
+/// The settings that are reported to clients at the start and when they change, by the names that clients expect.
 const REPORTED: [(&str, &str); 12] = [
     ("application_name", "application_name"),
     ("client_encoding", "client_encoding"),
@@ -104,24 +101,24 @@ const REPORTED: [(&str, &str); 12] = [
 
 type SettingValues = BTreeMap<&'static str, String>;
 
-/// Settings of one connection.
+/// The settings of one connection.
 pub(crate) struct Settings {
     values: SettingValues,
-    /// What they are reset to.
+    /// The values for RESET.
     initial: SettingValues,
     transaction: Option<InTransaction>,
     role: Role,
-    /// How long a statement may take at most, and how long an open transaction may say nothing.
+    /// The server's limits for the time of a statement and the idle time in a transaction.
     longest: Longest,
 }
 
-/// What settings become when a transaction ends.
+/// The values to restore when a transaction ends.
 struct InTransaction {
     rolled_back: SettingValues,
     committed: SettingValues,
 }
 
-/// Times that a client may shorten and not lengthen.
+/// Times that a client may only shorten.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Longest {
     pub(crate) statement: Option<Duration>,
@@ -139,7 +136,7 @@ impl Longest {
 }
 
 impl Settings {
-    /// The settings of somebody's connection.
+    /// The initial settings of a connection.
     pub(crate) fn new(user: &str, role: Role, longest: Longest) -> Settings {
         let first = |name: &str, value: &str| match longest.of(name) {
             Some(longest) => longest.as_millis().to_string(),
@@ -150,12 +147,12 @@ impl Settings {
         Settings { initial: values.clone(), values, transaction: None, role, longest }
     }
 
-    /// What is set now is what settings are reset to: a client said so when it connected.
+    /// Makes the current values those for RESET, after the values of the startup message were set.
     pub(crate) fn keep_as_initial(&mut self) {
         self.initial.clone_from(&self.values);
     }
 
-    /// Sets everything to what it was at first.
+    /// Resets everything.
     pub(crate) fn reset_all(&mut self) {
         self.values.clone_from(&self.initial);
         if let Some(transaction) = &mut self.transaction {
@@ -163,7 +160,7 @@ impl Settings {
         }
     }
 
-    /// A transaction begins.
+    /// Notes that a transaction begins.
     pub(crate) fn begin(&mut self) {
         let (rolled_back, committed) = (self.values.clone(), self.values.clone());
         self.transaction.get_or_insert(InTransaction { rolled_back, committed });
@@ -176,7 +173,7 @@ impl Settings {
         }
     }
 
-    /// A transaction ends. Says whether settings change with it.
+    /// Notes that a transaction ends, and returns whether settings change with it.
     pub(crate) fn end(&mut self, is_kept: bool) -> bool {
         let Some(InTransaction { rolled_back, committed }) = self.transaction.take() else { return false };
         let after = if is_kept { committed } else { rolled_back };
@@ -185,7 +182,7 @@ impl Settings {
         changes
     }
 
-    /// Whether nothing is to be changed now.
+    /// Whether changes are refused now.
     pub(crate) fn is_read_only(&self) -> bool {
         let name = match self.transaction {
             Some(_) => "transaction_read_only",
@@ -194,14 +191,14 @@ impl Settings {
         self.values.get(name).is_some_and(|value| value == "on")
     }
 
-    /// Whether the client wants to hear of this: a word such as `notice` or `warning`.
+    /// Whether the client wants messages of this level, such as `notice` or `warning`.
     pub(crate) fn hears(&self, severity: &str) -> bool {
         let place = |word: &str| MESSAGES.iter().position(|known| *known == word);
         let least = self.values.get("client_min_messages").and_then(|word| place(word));
         place(severity) >= least
     }
 
-    /// The value of a setting; `None` where it is not one of these.
+    /// The value of a setting; `None` if there is no such setting.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let name = match name.to_lowercase().as_str() {
             "transaction isolation level" | "transaction.isolation.level" => "transaction_isolation".to_owned(),
@@ -216,10 +213,10 @@ impl Settings {
         self.get(name).is_some()
     }
 
-    /// Sets it, or back to what it was at first; returns what the client should know.
+    /// Sets a setting, or resets it if there is no value. Returns a notice for the client.
     ///
     /// # Errors
-    /// Where it can't be that.
+    /// If the value is not accepted.
     pub(crate) fn set(
         &mut self,
         name: &str,
@@ -231,7 +228,7 @@ impl Settings {
             return Err(AnswerError::statement("42704", format!("there is no setting \"{name}\"")));
         };
         let is_of_transaction = ["transaction_read_only", "transaction_isolation"].contains(&name);
-        let wrong = || ErrorMessage::new("22023", format!("\"{name}\" can't be set to this"));
+        let wrong = || ErrorMessage::new("22023", format!("\"{name}\" can't be set to this value"));
         let mut note = None;
         let value = match (takes, value) {
             (Takes::Nothing, _) => return Err(AnswerError::statement("55P02", format!("\"{name}\" can't be changed"))),
@@ -240,29 +237,30 @@ impl Settings {
             (Takes::Anything, Some(value)) => value.to_owned(),
             (Takes::Truth, Some(value)) => match truth(value) {
                 Some(truth) => if truth { "on" } else { "off" }.to_owned(),
-                None => return Err(wrong().hint("it is on or off").into()),
+                None => return Err(wrong().hint("set it to on or off").into()),
             },
             (Takes::Word(words), Some(value)) => match words.iter().find(|word| value.eq_ignore_ascii_case(word)) {
                 Some(word) => (*word).to_owned(),
-                None => return Err(wrong().hint(&format!("it is one of: {}", words.join(", "))).into()),
+                None => return Err(wrong().hint(&format!("use one of: {}", words.join(", "))).into()),
             },
             (Takes::Noted(done, why), Some(value)) => {
                 let is_done = done.iter().any(|start| value.to_lowercase().starts_with(start));
-                note = (!is_done).then(|| format!("\"{name}\" is not followed: {why}"));
+                note = (!is_done).then(|| format!("this value of \"{name}\" has no effect: {why}"));
                 value.to_owned()
             }
             (Takes::OneOf(allowed), Some(value)) => match allowed.iter().any(|word| value.eq_ignore_ascii_case(word)) {
                 true => initial.to_owned(),
-                false => return Err(wrong().hint(&format!("it is always {initial}")).into()),
+                false => return Err(wrong().hint(&format!("the only possible value is {initial}")).into()),
             },
             (Takes::Time, Some(value)) => {
                 let time = milliseconds(value).ok_or_else(wrong)?;
                 let longest = self.longest.of(name);
                 if longest.is_some_and(|longest| time == 0 || u128::from(time) > longest.as_millis()) {
-                    return Err(wrong().hint("this server allows no more than it sets at first").into());
+                    return Err(wrong().hint("the value can't exceed the server's own limit").into());
                 }
                 if name == "lock_timeout" && time > 0 {
-                    note = Some("\"lock_timeout\" is not followed: a change waits 10 seconds for another".to_owned());
+                    note =
+                        Some("\"lock_timeout\" has no effect: a change always waits 10 seconds for another".to_owned());
                 }
                 time.to_string()
             }
@@ -271,7 +269,10 @@ impl Settings {
             && self.role == Role::Analyst
             && ["repeatable read", "serializable"].contains(&value.as_str())
         {
-            note = Some("each statement reads one state, and the next one may read another".to_owned());
+            note = Some(
+                "each statement still reads its own state of the data, and a later one may read a newer state"
+                    .to_owned(),
+            );
         }
         match (&mut self.transaction, scope) {
             (None, SettingScope::Local) => return Ok(Some(NO_TRANSACTION.to_owned())),
@@ -285,12 +286,12 @@ impl Settings {
         Ok(note)
     }
 
-    /// How long a statement may take.
+    /// How long a statement may run.
     pub(crate) fn statement_timeout(&self) -> Option<Duration> {
         self.time("statement_timeout")
     }
 
-    /// How long a client may say nothing while a transaction is open.
+    /// How long a client may be idle in an open transaction.
     pub(crate) fn idle_in_transaction_timeout(&self) -> Option<Duration> {
         self.time("idle_in_transaction_session_timeout")
     }
@@ -300,7 +301,7 @@ impl Settings {
         (time > 0).then(|| Duration::from_millis(time))
     }
 
-    /// What clients are told, all of it or of one setting.
+    /// The reported values, of all settings or of one.
     pub(crate) fn reported<'s>(&'s self, only: Option<&'s str>) -> impl Iterator<Item = (&'static str, &'s str)> {
         let is_wanted = move |known: &str| only.is_none_or(|only| only.eq_ignore_ascii_case(known));
         let reported = REPORTED.into_iter().filter(move |(known, _)| is_wanted(known));
@@ -308,7 +309,7 @@ impl Settings {
     }
 }
 
-/// A truth as PostgreSQL writes it.
+/// A boolean in one of PostgreSQL's spellings.
 fn truth(text: &str) -> Option<bool> {
     match text.to_lowercase().as_str() {
         "on" | "true" | "yes" | "1" | "t" => Some(true),
@@ -317,7 +318,7 @@ fn truth(text: &str) -> Option<bool> {
     }
 }
 
-/// A time as PostgreSQL writes it: `250`, `250ms`, `5s`, `2min`.
+/// A time in PostgreSQL's spelling: `250`, `250ms`, `5s`, `2min`.
 fn milliseconds(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
@@ -332,7 +333,7 @@ fn milliseconds(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(scale)
 }
 
-/// The text of a value as it is set; `None` is DEFAULT.
+/// The text of a value in a SET statement; `None` means DEFAULT.
 pub(crate) fn text_of(values: &[Expr]) -> Option<String> {
     let text = |value: &Expr| match value {
         Expr::Value(value) => match &value.value {
@@ -369,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_server_cannot_do_is_refused_or_said() {
+    fn unsupported_values_are_refused_or_get_a_notice() {
         let mut settings = settings(Role::Analyst, 0);
         for (name, value) in [
             ("client_encoding", "LATIN1"),
@@ -396,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_in_a_transaction_ends_with_it_or_is_undone() {
+    fn local_settings_end_with_the_transaction_and_a_rollback_undoes_all() {
         let mut settings = settings(Role::Owner, 0);
         let name = |settings: &Settings| settings.get("application_name").unwrap().to_owned();
         settings.set("application_name", Some("at first"), SettingScope::Session).unwrap();

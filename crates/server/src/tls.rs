@@ -1,7 +1,8 @@
-//! TLS: a certificate and its key from files, and what a login binds to.
+//! TLS: certificate and key files, and channel binding.
 //!
 //! # Guarantee
-//! A file that is missing, empty or does not fit the other is an error at the start; nothing falls back to plain text.
+//! A file that is missing, empty or does not fit the other one is an error at the start. The server never falls back to
+//! plain text.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,46 +13,46 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ServerConfig};
 
-/// How connections are made secret.
+/// The TLS settings of a server.
 #[derive(Clone)]
 pub struct Tls {
     pub(crate) acceptor: TlsAcceptor,
-    /// The hash of the certificate that logins are bound to (`tls-server-end-point`); `None` where its signature has
-    /// no hash of its own.
+    /// The hash of the certificate for channel binding (`tls-server-end-point`); `None` if its signature algorithm has
+    /// no single hash.
     pub(crate) binding: Option<Arc<[u8]>>,
 }
 
-/// Why there is no TLS.
+/// Why TLS can't be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// A file that holds no certificate or key.
-    #[error("{}: there is no {what} in it: {reason}", .path.display())]
+    /// The file has no certificate or key.
+    #[error("{}: the file has no {what}: {reason}", .path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What should be in it.
+        /// What the file should contain.
         what: &'static str,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
-    /// A certificate and a key that do not fit.
+    /// The certificate and the key do not belong together.
     #[error("{} and {} can't be used together: {source}", .certificate.display(), .key.display())]
     Pair {
         /// The certificate's file.
         certificate: PathBuf,
         /// The key's file.
         key: PathBuf,
-        /// Why.
+        /// The reason.
         source: rustls::Error,
     },
 }
 
 impl Tls {
-    /// Reads a chain of certificates and the key of the first, both PEM.
+    /// Reads a chain of certificates and the key of the first one, both in PEM format.
     ///
     /// # Errors
-    /// Where they are none, or do not fit.
+    /// If a file is not valid, or they do not belong together.
     pub fn read(certificate: &Path, key: &Path) -> Result<Tls, TlsError> {
         let wrong = |path: &Path, what, reason: String| TlsError::File { path: path.to_owned(), what, reason };
         let no_certificate = |reason: String| wrong(certificate, "certificate", reason);
@@ -72,7 +73,7 @@ impl Tls {
     }
 }
 
-/// The hash of a certificate by the hash of its signature, or by SHA-256 where that is weaker (RFC 5929).
+/// The hash of a certificate with the hash function of its signature, or with SHA-256 if that one is weaker (RFC 5929).
 fn binding(certificate: &CertificateDer<'_>) -> Option<Arc<[u8]>> {
     let algorithm: &digest::Algorithm = match signature_algorithm(certificate)? {
         // PKCS #1 with MD5, SHA-1 and SHA-256; ECDSA with SHA-1 and SHA-256.
@@ -85,7 +86,7 @@ fn binding(certificate: &CertificateDer<'_>) -> Option<Arc<[u8]>> {
         [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 13] | [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 4] => {
             &digest::SHA512
         }
-        // Others, such as Ed25519 and PSS, have no single hash: there is no binding then.
+        // Other algorithms, such as Ed25519 and PSS, have no single hash, so there is no binding.
         _ => return None,
     };
     Some(digest::digest(algorithm, certificate).as_ref().into())
@@ -101,7 +102,7 @@ fn signature_algorithm(certificate: &[u8]) -> Option<&[u8]> {
     Some(element(algorithm, OID)?.0)
 }
 
-/// The first element of some DER, and what follows it.
+/// The content of the first DER element, and the rest.
 fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (&found, rest) = der.split_first()?;
     let (&first, rest) = rest.split_first()?;

@@ -1,10 +1,10 @@
-//! [`Wire`]: whole messages from and to one client.
+//! [`Wire`]: reads and writes whole messages of one client.
 //!
 //! # Guarantee
-//! A message that says it is longer than the limit ends the connection before it is read, and memory grows only with
-//! bytes that came. A client that stops reading is given up after [`STALLED`], by a clock that goes on while statements
-//! compute. Reading and writing can be given up at any await without losing or repeating a byte, and are apart, so that a
-//! client that hangs up is noticed while its statement runs.
+//! A message whose length exceeds the limit ends the connection before its body is read, and memory grows only with
+//! bytes that have arrived. A client that stops reading is disconnected after [`STALLED`], by a clock that does not
+//! stop while statements compute. Reading and writing can be cancelled at any await without losing or repeating a byte.
+//! Reading and writing are separate, so that the server notices if a client disconnects while its statement runs.
 
 use std::io;
 use std::time::Duration;
@@ -17,23 +17,23 @@ use tokio::time::Sleep;
 
 use crate::frontend::{FrontendMessage, Malformed, StartupMessage};
 
-/// How long a client may take no byte of what it asked for.
+/// How long a client may read nothing of its answer.
 const STALLED: Duration = Duration::from_secs(60);
-/// Bytes of the longest message before somebody has logged in.
+/// The longest message in bytes before the login.
 const LONGEST_AT_START: usize = 10_000;
-/// Bytes that are kept before they are sent.
+/// Bytes that are buffered before they are sent.
 const FULL: usize = 64 * 1024;
-/// Bytes for which room is made before they are read.
+/// The number of bytes for which memory is reserved before they arrive.
 pub(crate) const CHUNK: usize = 8 * 1024;
-/// Bytes that are read while a statement runs, to see whether the client is still there.
+/// The number of bytes that are read ahead while a statement runs, to notice whether the client disconnects.
 const AHEAD: usize = 64 * 1024;
 
-/// Bytes from and to a client, plain or not.
+/// A connection to a client, with or without TLS.
 pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
 
-/// Why nothing more can be said or heard.
+/// Why no more messages can be exchanged.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WireError {
     #[error(transparent)]
@@ -46,7 +46,7 @@ pub(crate) enum WireError {
     Gone,
 }
 
-/// Messages from and to a client.
+/// The messages from and to a client.
 pub(crate) struct Wire {
     pub(crate) incoming: Incoming,
     pub(crate) outgoing: Outgoing,
@@ -63,12 +63,12 @@ pub(crate) struct Incoming {
 pub(crate) struct Outgoing {
     stream: WriteHalf<Box<dyn ByteStream>>,
     output: BytesMut,
-    /// The runtime whose clock goes on while statements compute.
+    /// The runtime whose clock does not stop while statements compute.
     clock: Handle,
 }
 
 impl Wire {
-    /// Messages through a stream, by the clock of the runtime that this is called in.
+    /// Exchanges messages through a stream, with the clock of the current runtime.
     pub(crate) fn new(stream: Box<dyn ByteStream>) -> Wire {
         let (reads, writes) = split(stream);
         Wire {
@@ -77,24 +77,24 @@ impl Wire {
         }
     }
 
-    /// The stream itself, to speak TLS through. There must be nothing that was read ahead: it would have come in plain
-    /// text and be taken for what was said in secret.
+    /// Returns the stream for a TLS handshake. Nothing may have been read ahead, because an attacker could have sent it
+    /// in plain text and it would be taken for a part of the encrypted connection.
     pub(crate) fn into_stream(self) -> Result<Box<dyn ByteStream>, WireError> {
         let Wire { incoming, outgoing } = self;
         match incoming.input.is_empty() {
             true => Ok(incoming.stream.unsplit(outgoing.stream)),
-            false => Err(Malformed("there is more than was asked for").into()),
+            false => Err(Malformed("bytes follow the request for TLS").into()),
         }
     }
 }
 
 impl Incoming {
-    /// From here on messages may be this long.
+    /// Sets the largest length of messages.
     pub(crate) fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
     }
 
-    /// For how many bytes there is room.
+    /// The number of bytes for which memory is reserved.
     #[cfg(any(fuzzing, test))]
     pub(crate) fn n_reserved(&self) -> usize {
         self.input.capacity()
@@ -116,7 +116,7 @@ impl Incoming {
         Ok(FrontendMessage::read(kind, body)?)
     }
 
-    /// Ends once the client has hung up. What it says meanwhile is kept; beyond some bytes nobody looks any more.
+    /// Waits until the client disconnects. Messages that arrive meanwhile are kept, up to a limit.
     pub(crate) async fn until_gone(&mut self) {
         while self.input.len() < AHEAD {
             if self.read_more().await.is_err() {
@@ -126,13 +126,13 @@ impl Incoming {
         std::future::pending::<()>().await;
     }
 
-    /// The body of the message whose length stands after so many bytes.
+    /// Reads the body of a message whose length comes after `before` bytes.
     async fn read_body(&mut self, before: usize) -> Result<Bytes, WireError> {
         loop {
             if let Some(length) = self.input.get(before..before + 4) {
                 let length = u32::from_be_bytes([length[0], length[1], length[2], length[3]]) as usize;
                 if length < 4 {
-                    return Err(Malformed("it is shorter than its own length").into());
+                    return Err(Malformed("its length is too small").into());
                 }
                 if length > self.limit {
                     return Err(WireError::TooLarge { length, limit: self.limit });
@@ -156,22 +156,22 @@ impl Incoming {
 }
 
 impl Outgoing {
-    /// Keeps a message until it is sent.
+    /// Buffers a message.
     pub(crate) fn put(&mut self, message: &PgWireBackendMessage) -> Result<(), WireError> {
         Ok(message.encode(&mut self.output).map_err(io::Error::other)?)
     }
 
-    /// Keeps bytes that are no message: the answer to a wish for TLS.
+    /// Buffers a single byte: the answer to a request for TLS.
     pub(crate) fn put_byte(&mut self, byte: u8) {
         self.output.extend_from_slice(&[byte]);
     }
 
-    /// Sends what is kept where it is much.
+    /// Sends the buffer if it is full.
     pub(crate) async fn flush_if_full(&mut self) -> Result<(), WireError> {
         if self.output.len() >= FULL { self.flush().await } else { Ok(()) }
     }
 
-    /// Sends what is kept.
+    /// Sends the buffer.
     pub(crate) async fn flush(&mut self) -> Result<(), WireError> {
         while !self.output.is_empty() {
             let stalled = self.stalled();
@@ -192,13 +192,13 @@ impl Outgoing {
         }
     }
 
-    /// Ends when a client has taken nothing for too long.
+    /// A timer that ends when a client has read nothing for too long.
     fn stalled(&self) -> Sleep {
         let _clock = self.clock.enter();
         tokio::time::sleep(STALLED)
     }
 
-    /// Ends the connection. What the client makes of it is its own affair.
+    /// Closes the connection, and ignores failures.
     pub(crate) async fn close(mut self) {
         let _ = tokio::time::timeout(Duration::from_secs(1), self.stream.shutdown()).await;
     }

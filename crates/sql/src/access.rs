@@ -1,14 +1,16 @@
-//! [`Accounts`]: who may log in, which views they may read, and for which purposes.
+//! [`Accounts`]: the users who may log in, and the views and purposes granted to them.
 //!
 //! # Guarantee
-//! A password is never kept, only what checks it ([`Verifier`]). What is revoked is refused from the next statement on,
-//! and from the next rows of open cursors. A grant that was revoked is remembered: whoever held it may still have the
-//! answers, so a later grant is audited against it too, or refused where the view was dropped since. A login is of somebody,
-//! not of a name ([`Login`]): whoever gets the name or the password after them does not revive it.
+//! A password is never stored, only a [`Verifier`] for it. A revoked right is refused from the next statement on, and
+//! from the next rows of open cursors. Revoked grants are remembered, because the user may still have the answers: a
+//! later grant is audited against them too, and refused if the view has been dropped since. A [`Login`] belongs to a
+//! person, not to a name: if a user is dropped or gets a new password, a new user of the same name does not revive old
+//! logins.
 //! # Cost
-//! Everything is held in memory. What gives something is recorded ([`Recording`]) and written to [`Records`] before it counts;
-//! what takes something away counts at once, is recorded then, and is written by [`Accounts::write`], so that nobody who holds
-//! up writing keeps what was revoked. Nothing is written before its record is.
+//! Everything is in memory. A change that gives a right is logged ([`Recording`]) and written to [`Records`] before it
+//! takes effect. A change that takes a right away takes effect at once, is then logged, and is written by
+//! [`Accounts::write`], so that nobody can keep a revoked right by delaying the write. No change is written before it
+//! is logged.
 
 mod error;
 mod grants;
@@ -17,40 +19,40 @@ mod records;
 mod verifier;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use parking_lot::{RwLock, RwLockWriteGuard};
 use tokio::sync::watch;
 
 pub use error::AccessError;
-pub use grants::{GrantedPair, Held};
+pub use grants::{Granted, GrantedPair};
 pub use login::Login;
 pub use records::{MemoryRecords, Record, Records};
 pub use verifier::{ITERATIONS, Verifier, random_bytes};
 
 use crate::role::Role;
-use grants::Grants;
+use grants::{Grants, Held};
 use records::Unwritten;
 
 const USERS: &str = "user";
 const SERVER: &str = "server";
 const SECRET: &str = "secret";
-/// Bytes of a login's name in UTF-8, as in PostgreSQL.
+/// The largest length of a user's name in bytes, as in PostgreSQL.
 const LONGEST_NAME: usize = 63;
-/// Characters of a password.
+/// The allowed lengths of a password in characters.
 const SHORTEST_PASSWORD: usize = 8;
 const LONGEST_PASSWORD: usize = 1024;
 
-/// Keeps the record of a change, which is not written where this fails. It must not look at the accounts.
+/// Logs a change. If this fails, the change is not written. The function must not use the accounts, which are locked.
 pub type Recording<'a> = &'a dyn Fn() -> std::io::Result<()>;
 
-/// For a change that no statement asks for.
+/// Logs nothing, for a change that no statement asked for.
 pub const UNASKED: Recording<'static> = &|| Ok(());
 
-/// Who may log in, and what they may read.
+/// The users and their grants.
 pub struct Accounts {
     records: Box<dyn Records>,
     state: RwLock<State>,
-    /// Counts what was taken away, and tells whoever waits for that, or for the end of a login.
+    /// Counts revocations, and notifies those who wait for one or for the end of a login.
     taken_away: watch::Sender<u64>,
     secret: [u8; 32],
 }
@@ -59,36 +61,36 @@ pub struct Accounts {
 struct State {
     users: BTreeMap<String, User>,
     grants: Grants,
-    /// What counts and is not written yet.
+    /// Changes that are in effect but not written yet.
     unwritten: Unwritten,
-    /// How many users and passwords there were since the start.
+    /// Counts the users and passwords created since the start.
     n_incarnations: u64,
 }
 
-/// Somebody who may log in.
+/// A user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// What they may run.
+    /// The role, which decides what the user may run.
     pub role: Role,
-    /// What checks their password.
+    /// Checks the user's password.
     pub verifier: Verifier,
-    /// Which of those who had this name, with which password.
+    /// Tells this user and password from earlier ones of the same name.
     incarnation: u64,
 }
 
 impl Accounts {
-    /// Nobody, in memory.
+    /// Accounts in memory, without any user.
     ///
     /// # Errors
-    /// Where the system gives no random bytes.
+    /// If the system provides no random bytes.
     pub fn in_memory() -> Result<Accounts, AccessError> {
         Accounts::open(Box::new(MemoryRecords::default()))
     }
 
-    /// Whom these records name.
+    /// Reads the accounts from these records.
     ///
     /// # Errors
-    /// Where they can't be read.
+    /// If the records can't be read.
     pub fn open(records: Box<dyn Records>) -> Result<Accounts, AccessError> {
         let mut state = State::default();
         for Record { name, text } in records.list(USERS)? {
@@ -109,21 +111,21 @@ impl Accounts {
         Ok(Accounts { records, state: RwLock::new(state), taken_away: watch::Sender::new(0), secret })
     }
 
-    /// Somebody by name.
+    /// The user of this name.
     pub fn user(&self, name: &str) -> Option<User> {
-        self.read().users.get(name).cloned()
+        self.state.read().users.get(name).cloned()
     }
 
-    /// Whether somebody may change things at all.
+    /// Whether there is an owner.
     pub fn has_owner(&self) -> bool {
-        self.read().users.values().any(|user| user.role == Role::Owner)
+        self.state.read().users.values().any(|user| user.role == Role::Owner)
     }
 
-    /// What checks a login, and whose it is once it was: of somebody who is unknown, one that no password fits and that
-    /// looks like any other.
+    /// The verifier for a login, and the login to use if the password is right. An unknown name gets a verifier that no
+    /// password fits, so that clients can't find out which names exist.
     pub fn verifier(&self, name: &str) -> (Verifier, Option<Login>) {
         let user = self.user(name);
-        // Made in either case, so that both take as long.
+        // Compute this in both cases, so that both take the same time.
         let nobody = Verifier::of_nobody(&self.secret, name);
         match user {
             Some(user) => (user.verifier, Some(Login::new(name, user.incarnation))),
@@ -131,17 +133,17 @@ impl Accounts {
         }
     }
 
-    /// What somebody who has logged in may run; `None` once they are dropped, or their password is another.
+    /// The role of a login; `None` once the user is dropped or has a new password.
     pub fn role(&self, login: &Login) -> Option<Role> {
-        self.read().of(login).map(|user| user.role)
+        self.state.read().of(login).map(|user| user.role)
     }
 
-    /// Ends once a login is no more.
+    /// Waits until a login ends.
     pub async fn until_gone(&self, login: &Login) {
         self.once(|accounts| accounts.role(login).is_none().then_some(())).await;
     }
 
-    /// Ends once something is so that was not before something was taken away.
+    /// Waits until `found` returns something. It is called now and after each revocation.
     pub(crate) async fn once<T>(&self, mut found: impl FnMut(&Accounts) -> Option<T>) -> T {
         let mut taken_away = self.taken_away.subscribe();
         loop {
@@ -149,7 +151,7 @@ impl Accounts {
                 return found;
             }
             if taken_away.changed().await.is_err() {
-                // The sender is here, so it does not fail.
+                // `changed` can't fail as long as the sender exists, and `self` owns it.
                 std::future::pending::<()>().await;
             }
         }
@@ -159,15 +161,15 @@ impl Accounts {
         self.taken_away.send_modify(|n_taken| *n_taken += 1);
     }
 
-    /// Counts what was taken away: where it has changed, whatever is open must be asked for again.
+    /// The number of revocations. If it has changed, open cursors must be authorized again.
     pub fn revocations(&self) -> u64 {
         *self.taken_away.borrow()
     }
 
-    /// Adds somebody.
+    /// Adds a user.
     ///
     /// # Errors
-    /// Where the name is taken or none, or the password too short.
+    /// If the name is taken or not valid, or the password is too short.
     pub fn create_user(
         &self,
         name: &str,
@@ -179,7 +181,7 @@ impl Accounts {
             return Err(AccessError::BadName { longest: LONGEST_NAME });
         }
         let verifier = checked_verifier(password)?;
-        let mut state = self.lock();
+        let mut state = self.state.write();
         if state.users.contains_key(name) {
             return Err(AccessError::UserExists { name: name.to_owned() });
         }
@@ -190,11 +192,11 @@ impl Accounts {
         Ok(())
     }
 
-    /// Gives somebody another password, at once. Sessions of theirs end, but for the one that asks for it. To be followed by
-    /// [`Accounts::write`].
+    /// Changes a password at once. All sessions of the user end except the one that asks for it. Call
+    /// [`Accounts::write`] afterwards.
     ///
     /// # Errors
-    /// Where there is no such user, or the password is too short.
+    /// If there is no such user, or the password is too short.
     pub fn set_password(
         &self,
         name: &str,
@@ -203,7 +205,7 @@ impl Accounts {
         recording: Recording<'_>,
     ) -> Result<(), AccessError> {
         let verifier = checked_verifier(password)?;
-        let mut state = self.lock();
+        let mut state = self.state.write();
         let incarnation = state.next_incarnation();
         let Some(known) = state.users.get(name) else { return Err(AccessError::unknown_user(name)) };
         let stays = asked_by.filter(|login| login.is(name, known.incarnation));
@@ -213,18 +215,18 @@ impl Accounts {
         stays.into_iter().for_each(|login| login.becomes(incarnation));
         let recorded = recording();
         drop(state);
-        // The number stays: cursors of others need not be asked for again.
+        // Notify without counting: cursors of other users need not be authorized again.
         self.taken_away.send_modify(|_| {});
         recorded.map_err(AccessError::Unrecorded)
     }
 
-    /// Removes somebody, at once; sessions of theirs end. Returns whether they were there. To be followed by
-    /// [`Accounts::write`].
+    /// Removes a user at once and ends the user's sessions. Returns whether the user existed. Call [`Accounts::write`]
+    /// afterwards.
     ///
     /// # Errors
-    /// Where there is no such user and there must be, or the last owner would go.
+    /// If there is no such user and `if_exists` is false, or this is the last owner.
     pub fn drop_user(&self, name: &str, if_exists: bool, recording: Recording<'_>) -> Result<bool, AccessError> {
-        let mut state = self.lock();
+        let mut state = self.state.write();
         let Some(user) = state.users.get(name) else {
             return if if_exists { Ok(false) } else { Err(AccessError::unknown_user(name)) };
         };
@@ -239,43 +241,44 @@ impl Accounts {
         self.taken(state, recording).map(|()| true)
     }
 
-    /// Everybody and what they may run, by name.
+    /// All users and their roles, sorted by name.
     pub fn users(&self) -> Vec<(String, Role)> {
-        self.read().users.iter().map(|(name, user)| (name.clone(), user.role)).collect()
+        self.state.read().users.iter().map(|(name, user)| (name.clone(), user.role)).collect()
     }
 
-    /// Grants a view. That it may be granted is the caller's to know.
+    /// Grants something. The caller must have checked that it may be granted.
     ///
     /// # Errors
-    /// Where there is no such user.
-    pub fn grant_view(&self, user: &str, view: &str, recording: Recording<'_>) -> Result<(), AccessError> {
-        let mut state = self.lock();
+    /// If there is no such user.
+    pub fn grant(&self, user: &str, what: &Granted, recording: Recording<'_>) -> Result<(), AccessError> {
+        let mut state = self.state.write();
         state.check_user(user)?;
         self.settle(&mut state, recording)?;
-        state.grants.grant_view(user, view, self.records.as_ref())
+        state.grants.grant(user, what, self.records.as_ref())
     }
 
-    /// Takes a view away, at once. To be followed by [`Accounts::write`].
+    /// Revokes something at once. Call [`Accounts::write`] afterwards.
     ///
     /// # Errors
-    /// Where it was not granted.
-    pub fn revoke_view(&self, user: &str, view: &str, recording: Recording<'_>) -> Result<(), AccessError> {
-        let mut state = self.lock();
+    /// If it was not granted.
+    pub fn revoke(&self, user: &str, what: &Granted, recording: Recording<'_>) -> Result<(), AccessError> {
+        let mut state = self.state.write();
         state.check_user(user)?;
-        if !state.grants.holds_view(user, view) {
-            return Err(AccessError::NotGranted { what: format!("SELECT ON {view}"), user: user.to_owned() });
+        if !state.grants.holds(user, what) {
+            return Err(AccessError::NotGranted { what: what.to_string(), user: user.to_owned() });
         }
         let State { grants, unwritten, .. } = &mut *state;
-        grants.revoke_view(user, view, unwritten);
+        grants.revoke(user, what, unwritten);
         self.taken(state, recording)
     }
 
-    /// Takes a view away from everybody: it is dropped, and another of its name is another view. Who held it is remembered.
+    /// Revokes a view from everybody, because it is dropped and a new view of the same name must not inherit its
+    /// grants. The users who had it are remembered.
     ///
     /// # Errors
-    /// Where it can't be recorded.
+    /// If it can't be logged.
     pub fn forget_view(&self, view: &str, recording: Recording<'_>) -> Result<(), AccessError> {
-        let mut state = self.lock();
+        let mut state = self.state.write();
         self.settle(&mut state, recording)?;
         state.grants.forget_view(view, self.records.as_ref())?;
         drop(state);
@@ -283,90 +286,56 @@ impl Accounts {
         Ok(())
     }
 
-    /// Grants a purpose and a recipient.
+    /// Writes revocations that are in effect and logged. If this fails, they stay in effect until the process ends, and
+    /// the next change of users or grants tries again.
     ///
     /// # Errors
-    /// Where there is no such user.
-    pub fn grant_pair(&self, user: &str, pair: &GrantedPair, recording: Recording<'_>) -> Result<(), AccessError> {
-        let mut state = self.lock();
-        state.check_user(user)?;
-        self.settle(&mut state, recording)?;
-        state.grants.grant_pair(user, pair, self.records.as_ref())
-    }
-
-    /// Takes a purpose and a recipient away, at once. To be followed by [`Accounts::write`].
-    ///
-    /// # Errors
-    /// Where they were not granted.
-    pub fn revoke_pair(&self, user: &str, pair: &GrantedPair, recording: Recording<'_>) -> Result<(), AccessError> {
-        let mut state = self.lock();
-        state.check_user(user)?;
-        if !state.grants.pairs(user).any(|(held, how)| held.is_same(pair) && how == Held::Now) {
-            return Err(AccessError::NotGranted { what: pair.to_string(), user: user.to_owned() });
-        }
-        let State { grants, unwritten, .. } = &mut *state;
-        grants.revoke_pair(user, pair, unwritten);
-        self.taken(state, recording)
-    }
-
-    /// Writes what was taken away, counts already and is recorded. What can't be written is tried again with the next change
-    /// of users or grants; it counts until the process ends.
-    ///
-    /// # Errors
-    /// Where something can't be written.
+    /// If something can't be written.
     pub fn write(&self) -> Result<(), AccessError> {
-        Ok(self.lock().unwritten.write(self.records.as_ref())?)
+        Ok(self.state.write().unwritten.write(self.records.as_ref())?)
     }
 
-    /// Whether somebody who has logged in may read a view now.
+    /// Whether a login may read a view now.
     pub fn may_read(&self, login: &Login, view: &str) -> bool {
-        let state = self.read();
+        let state = self.state.read();
         state.of(login).is_some() && state.grants.holds_view(login, view)
     }
 
-    /// The views somebody may read now.
+    /// The views that a user may read now.
     pub fn views(&self, user: &str) -> BTreeSet<String> {
-        let state = self.read();
-        state.grants.views(user).filter(|(_, how)| *how == Held::Now).map(|(view, _)| view.to_owned()).collect()
+        let state = self.state.read();
+        state.grants.views(user).filter(|(_, how)| *how == Held::Now).map(|(view, _)| view.clone()).collect()
     }
 
-    /// The views somebody reads or has read.
+    /// The views that a user may read or could once read.
     pub fn views_ever(&self, user: &str) -> BTreeSet<String> {
-        self.read().grants.views(user).map(|(view, _)| view.to_owned()).collect()
+        self.state.read().grants.views(user).map(|(view, _)| view.clone()).collect()
     }
 
-    /// A view that somebody could read once and that was dropped since, if there is one.
+    /// A view that the user could once read and that has been dropped since, if there is one.
     pub fn dropped_view(&self, user: &str) -> Option<String> {
-        self.read().grants.dropped(user).next().map(str::to_owned)
+        self.state.read().grants.dropped(user).next().map(str::to_owned)
     }
 
-    /// The purposes and recipients somebody may use now.
+    /// The purposes and recipients that a user may use now.
     pub fn pairs(&self, user: &str) -> Vec<GrantedPair> {
-        let state = self.read();
+        let state = self.state.read();
         state.grants.pairs(user).filter(|(_, how)| *how == Held::Now).map(|(pair, _)| pair.clone()).collect()
     }
 
-    /// The purposes and recipients somebody uses or has used.
+    /// The purposes and recipients that a user may use or could once use.
     pub fn pairs_ever(&self, user: &str) -> Vec<GrantedPair> {
-        self.read().grants.pairs(user).map(|(pair, _)| pair.clone()).collect()
+        self.state.read().grants.pairs(user).map(|(pair, _)| pair.clone()).collect()
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, State> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock(&self) -> RwLockWriteGuard<'_, State> {
-        self.state.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Records a change that gives something, and writes what was taken away before: what is given must not be written before
-    /// that. Records of what was taken away are kept before this one.
+    /// Logs a change that gives a right, and then writes all earlier revocations, because a new right must not be written
+    /// before them.
     fn settle(&self, state: &mut State, recording: Recording<'_>) -> Result<(), AccessError> {
         recording().map_err(AccessError::Log)?;
         Ok(state.unwritten.write(self.records.as_ref())?)
     }
 
-    /// Records what was taken away, and tells everybody of it, recorded or not.
+    /// Logs a revocation, and notifies everybody who waits, even if it can't be logged.
     fn taken(&self, state: RwLockWriteGuard<'_, State>, recording: Recording<'_>) -> Result<(), AccessError> {
         let recorded = recording();
         drop(state);
@@ -381,7 +350,7 @@ impl State {
         self.n_incarnations
     }
 
-    /// Whose login it is, as long as they are who they were.
+    /// The user of a login, unless the user was dropped or has a new password.
     fn of(&self, login: &Login) -> Option<&User> {
         self.users.get(&**login).filter(|user| login.is(login, user.incarnation))
     }
@@ -404,8 +373,8 @@ impl User {
 }
 
 fn checked_verifier(password: &str) -> Result<Verifier, AccessError> {
-    // Clients that hash passwords would make the hash the password. As a verifier it would tell who there is by how often it
-    // was hashed.
+    // Some clients hash the password themselves. If we hashed it again, the hash would become the password. If we used it
+    // as the verifier, its number of iterations could differ from ours, which would reveal that the name exists.
     if password.parse::<Verifier>().is_ok() {
         return Err(AccessError::HashedPassword);
     }

@@ -1,17 +1,17 @@
 //! [`Engine`]: tables, DGHs and views, and the sessions that use them.
 //!
 //! An owner's session sees base tables and views. An analyst's session has a catalog of its own that holds views and
-//! nothing else, so that no statement can name what is below them. Each session has its own options; what a statement
-//! says of purpose and recipient counts for that statement alone.
+//! nothing else, so no statement of an analyst can name a private table. Each session has its own options. The purpose and
+//! the recipient that a statement states count for that statement alone.
 //!
 //! | module | its job |
 //! | --- | --- |
 //! | `session` | takes a statement, checks who asks, records it, and hands it to one of the next three |
-//! | `query` | what gives rows: plans, points, lists |
-//! | `change` | what changes rows and the catalog, in transactions |
-//! | `views` | what makes, refreshes and drops A-views |
-//! | `folder` | what outlives an engine, and how it comes back |
-//! | `limits` | what a query may take of the process |
+//! | `query` | statements that give rows: queries, points, lists |
+//! | `change` | statements that change rows or the catalog, and transactions |
+//! | `views` | statements that make, refresh and drop A-views |
+//! | `folder` | the data folder: what an engine keeps, and how it is opened again |
+//! | `limits` | how much memory a query may take |
 //! | `context` | sessions of DataFusion with the rules that A-views need |
 
 mod change;
@@ -24,15 +24,16 @@ mod views;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, OnceLock};
 
 use chrono::{DateTime, Utc};
 use datafusion::common::TableReference;
 use datafusion::execution::context::SessionContext;
 use datafusion::prelude::SessionConfig;
+use kohort_store::Store;
+use parking_lot::{Mutex, RwLock};
 
 use context::context;
-use folder::Data;
 pub use folder::Lost;
 use folder::calendar::Calendar;
 pub use folder::format::check_format;
@@ -48,7 +49,7 @@ use crate::role::Role;
 use crate::view::{AView, Generations};
 use crate::worker::Workers;
 
-/// Says what time it is.
+/// Tells the time. Tests have clocks of their own.
 pub type Clock = Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>;
 
 /// Tables, DGHs and views. Clones share them.
@@ -62,8 +63,8 @@ struct Shared {
     calendar: Arc<Calendar>,
     owner: SessionContext,
     analyst: SessionContext,
-    memory: Arc<QueryMemory>,
-    /// Where analysts' plans are executed; in this process where nobody said.
+    memory: QueryMemory,
+    /// Processes that execute analysts' plans. Without them this process does.
     workers: OnceLock<Arc<Workers>>,
     /// Turns of queries that read views by a plan.
     readers: Readers,
@@ -74,22 +75,22 @@ struct Shared {
     /// Tables that were imported as policies.
     imported: Mutex<BTreeSet<String>>,
     log: Mutex<ComplianceLog>,
-    /// Who may log in, where somebody may.
+    /// Who may log in, if logins are kept.
     accounts: OnceLock<Accounts>,
-    /// Held while something is granted.
+    /// Held while something is granted, so that two grants see each other.
     granting: tokio::sync::Mutex<()>,
-    /// By the versions of several views, among how few persons somebody hides from whoever reads all of them.
+    /// By the numbers of several versions: `Some(n)` if whoever reads all of them finds somebody among only n persons.
     audits: Mutex<HashMap<Vec<u64>, Option<u64>>>,
-    /// Where tables are kept; `None` where nothing outlives the engine.
-    data: Option<Data>,
-    /// Whoever changes the data folder has it, until everybody knows of the change.
+    /// The store of the data folder, if the engine has one.
+    store: Option<Store>,
+    /// Held by whoever changes the data folder, until the change is published.
     turn: Arc<tokio::sync::Mutex<()>>,
-    /// Told whenever a change was committed and readers find its views in memory.
+    /// Notified after each commit, once the views in memory show the change.
     published: tokio::sync::Notify,
-    /// What the data folder keeps and could not be made again.
+    /// Tables and views that the data folder keeps and that could not be made again.
     lost: Mutex<Vec<Lost>>,
-    /// Materialized views that could not be opened, and the tables they are made from. Nobody may change those: the view
-    /// would not follow.
+    /// Materialized views that could not be opened, and the tables they are made from. Nobody may change these tables,
+    /// because the view would not follow.
     unfollowed: Mutex<BTreeMap<String, BTreeSet<String>>>,
 }
 
@@ -99,19 +100,19 @@ impl Engine {
         Engine::with_log(clock, ComplianceLog::new())
     }
 
-    /// An engine without tables that keeps this log.
+    /// An engine without tables that writes to this log.
     pub fn with_log(clock: Clock, log: ComplianceLog) -> Engine {
         Engine::with(clock, log, None)
     }
 
-    fn with(clock: Clock, log: ComplianceLog, data: Option<Data>) -> Engine {
-        let memory = Arc::new(QueryMemory::unlimited());
+    fn with(clock: Clock, log: ComplianceLog, store: Option<Store>) -> Engine {
+        let memory = QueryMemory::unlimited();
         let shared = Shared {
             calendar: Arc::new(Calendar::new(Arc::clone(&clock))),
             clock,
-            owner: context(&memory, SessionConfig::new(), Role::Owner),
-            // What an analyst computes stays on the thread of their statement: others have the rest.
-            analyst: context(&memory, SessionConfig::new().with_target_partitions(1), Role::Analyst),
+            owner: context(memory.of_all(), SessionConfig::new(), Role::Owner),
+            // One thread per statement, so that one analyst does not take all processors.
+            analyst: context(memory.of_all(), SessionConfig::new().with_target_partitions(1), Role::Analyst),
             memory,
             workers: OnceLock::new(),
             readers: Readers::new(),
@@ -124,7 +125,7 @@ impl Engine {
             accounts: OnceLock::new(),
             granting: tokio::sync::Mutex::default(),
             audits: Mutex::default(),
-            data,
+            store,
             turn: Arc::default(),
             published: tokio::sync::Notify::new(),
             lost: Mutex::default(),
@@ -133,94 +134,70 @@ impl Engine {
         Engine { shared: Arc::new(shared) }
     }
 
-    /// A session of its own.
+    /// A new session of nobody who has logged in.
     pub fn session(&self, role: Role) -> Session {
         Session::new(Arc::clone(&self.shared), role)
     }
 
-    /// Bounds what sorts, joins and groupings of all queries may take together, in bytes. What needs more fails.
+    /// Limits the bytes that sorts, joins and groupings of all queries may take together. A query that needs more fails.
     pub fn limit_query_memory(&self, most: usize) {
         self.shared.memory.limit(most);
     }
 
-    /// Executes analysts' plans in processes of their own from here on, and refuses them where none can be started. Only
-    /// the first call counts.
+    /// Executes analysts' plans in worker processes from now on. If no process can be started, a plan is refused. Only the
+    /// first call counts.
     pub fn run_analysts_in(&self, workers: Arc<Workers>) {
-        // There are no statements yet.
         let _ = self.shared.workers.set(workers);
     }
 
-    /// Lets these users log in. Only the first call counts.
+    /// Lets these users log in. Only the first call counts, because sessions stay with the accounts they were made by.
     pub fn keep_accounts(&self, accounts: Accounts) {
-        // Sessions hold on to the accounts they were made by.
         let _ = self.shared.accounts.set(accounts);
     }
 
-    /// Who may log in, where somebody may.
+    /// Who may log in, if logins are kept.
     pub fn accounts(&self) -> Option<&Accounts> {
         self.shared.accounts.get()
     }
 
-    /// A session of somebody who has logged in. An analyst's holds the views that are granted to them, at any moment.
+    /// A session of somebody who has logged in. An analyst's session holds the views that are granted at that moment.
     ///
     /// # Errors
-    /// Where they are no more, or have another password since.
+    /// The user was dropped, or has got another password since the login.
     pub fn session_of(&self, login: Login) -> Result<Session, SqlError> {
         let accounts = self.accounts().ok_or(SqlError::NoAccounts)?;
         let role = accounts.role(&login).ok_or(AccessError::LoginGone)?;
         Ok(Session::of_login(Arc::clone(&self.shared), role, login))
     }
 
-    /// The owner's session of DataFusion, to register tables that are no files.
+    /// The owner's session of DataFusion, for tables that a program registers itself.
     pub fn owner_context(&self) -> &SessionContext {
         &self.shared.owner
     }
 }
 
 impl Shared {
-    fn log(&self) -> MutexGuard<'_, ComplianceLog> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn audits(&self) -> MutexGuard<'_, HashMap<Vec<u64>, Option<u64>>> {
-        self.audits.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn hierarchies(&self) -> RwLockReadGuard<'_, Hierarchies> {
-        self.hierarchies.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn hierarchies_mut(&self) -> RwLockWriteGuard<'_, Hierarchies> {
-        self.hierarchies.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn imported(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.imported.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lost(&self) -> MutexGuard<'_, Vec<Lost>> {
-        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn unfollowed(&self) -> MutexGuard<'_, BTreeMap<String, BTreeSet<String>>> {
-        self.unfollowed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn view(&self, name: &str) -> Option<Arc<AView>> {
-        self.views.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.views.read().get(name).cloned()
+    }
+
+    fn known_view(&self, name: &str) -> Result<Arc<AView>, SqlError> {
+        self.view(name).ok_or_else(|| SqlError::UnknownView { name: name.to_owned() })
+    }
+
+    /// Takes a table or view out of both catalogs, if it is there.
+    fn forget_table(&self, name: &str) {
+        for context in [&self.owner, &self.analyst] {
+            let _ = context.deregister_table(TableReference::bare(name));
+        }
     }
 }
 
 impl Drop for Shared {
-    /// A view reads tables through the catalog that it stands in: without this, both would hold each other for good,
-    /// and the data folder with them.
+    /// Takes the views out of the catalogs. A view reads tables through the catalog that it is in, so both would hold each
+    /// other, and the data folder, for ever.
     fn drop(&mut self) {
-        let views = std::mem::take(self.views.get_mut().unwrap_or_else(PoisonError::into_inner));
-        for name in views.keys() {
-            for context in [&self.owner, &self.analyst] {
-                // What is not there need not go.
-                let _ = context.deregister_table(TableReference::bare(name.as_str()));
-            }
-        }
+        let views = std::mem::take(&mut *self.views.write());
+        views.keys().for_each(|name| self.forget_table(name));
     }
 }

@@ -20,7 +20,7 @@ use crate::view::{MaterializedError, ViewError, kind_of};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SqlError {
-    /// It is no statement.
+    /// The text can't be parsed.
     #[error(transparent)]
     Parse(#[from] ParseError),
     /// A DGH is wrong.
@@ -42,15 +42,15 @@ pub enum SqlError {
     #[error(transparent)]
     Access(#[from] AccessError),
     /// A statement about users where nobody can log in.
-    #[error("there are no users here")]
+    #[error("this engine has no users")]
     NoAccounts,
     /// A table of a PostgreSQL server can't be made or read.
     #[error(transparent)]
     Postgres(#[from] PostgresError),
-    /// An analyst asks for what is not theirs.
-    #[error("an analyst may not run this: {what}")]
+    /// A statement that analysts may not run.
+    #[error("analysts may not run this statement: {what}")]
     NotAllowed {
-        /// What it is.
+        /// Why not.
         what: &'static str,
     },
     /// There is no such view.
@@ -59,25 +59,25 @@ pub enum SqlError {
         /// The name.
         name: String,
     },
-    /// There is something else of this name.
+    /// The name is taken, and OR REPLACE would replace what has it.
     #[error("'{name}' exists already")]
     Exists {
         /// The name.
         name: String,
     },
-    /// A table or plain view that is none.
+    /// There is no such table or plain view.
     #[error("there is no {noun} '{name}'")]
     UnknownTable {
-        /// What it should be.
+        /// `table` or `view`.
         noun: &'static str,
         /// The name.
         name: String,
     },
     /// A statement about schemas.
-    #[error("there is one schema, public, which is neither made nor dropped")]
+    #[error("the only schema is public, and schemas can't be made or dropped")]
     OneSchema,
     /// A statement that can't be prepared.
-    #[error("what makes or drops something can't be prepared")]
+    #[error("CREATE and DROP can't be prepared")]
     NotPrepared,
     /// A statement about tables that names a view.
     #[error("'{name}' is an anonymization view, which this statement can't change")]
@@ -85,75 +85,77 @@ pub enum SqlError {
         /// The name.
         name: String,
     },
-    /// A table of this name is there, and is not replaced.
+    /// The name is taken by something that can't be replaced.
     #[error("'{name}' exists already")]
     Taken {
         /// The name.
         name: String,
     },
-    /// A view whose answers depend on its members' values, beside another table.
+    /// A view with ANSWERS MATCHING is joined.
     #[error("'{name}' answers by the values of its members (ANSWERS MATCHING), so it can't be joined with anything")]
     MatchingJoined {
         /// The view.
         name: String,
     },
-    /// A view that reads a view.
+    /// An anonymization view reads another one.
     #[error("an anonymization view can't read another one, '{name}'")]
     ViewOnView {
-        /// The one that is read.
+        /// The view that is read.
         name: String,
     },
-    /// A view that would not be the same twice.
+    /// The query of a view does not always give the same rows.
     #[error(
-        "the query of an anonymization view must give the same rows every time, and this one holds a function that does not"
+        "the query of an anonymization view must give the same rows every time, and this one calls a function that does not"
     )]
     Volatile,
-    /// A purpose for a statement that asks nothing.
-    #[error("PURPOSE and RECIPIENT belong to a query, and this statement asks nothing")]
+    /// PURPOSE or RECIPIENT in a statement that is not a query.
+    #[error("PURPOSE and RECIPIENT are for queries, and this statement is not one")]
     NothingAsked,
     /// `EXPLAIN UTILITY` of something it can't measure.
-    #[error("EXPLAIN UTILITY is for SELECT ... FROM one anonymization view WHERE ..., if it is not materialized")]
+    #[error(
+        "EXPLAIN UTILITY works only for SELECT ... FROM one anonymization view WHERE ..., and not for materialized views"
+    )]
     NoUtility,
     /// The store refused or failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A transaction in a transaction.
+    /// BEGIN inside a transaction.
     #[error("a transaction is under way already")]
     InTransaction,
-    /// A transaction that is not to change anything, of a session that can't promise it.
-    #[error("a transaction of the data folder is READ WRITE")]
+    /// BEGIN READ ONLY.
+    #[error("READ ONLY transactions are not supported")]
     ReadOnlyTransaction,
-    /// The end of a transaction that was never begun.
+    /// COMMIT or ROLLBACK outside of a transaction.
     #[error("no transaction is under way")]
     NoTransaction,
-    /// A savepoint that is none.
+    /// There is no such savepoint.
     #[error("there is no savepoint {name} in this transaction")]
     NoSavepoint {
         /// Its name.
         name: String,
     },
-    /// A transaction whose statement was given up.
-    #[error("the transaction was given up with the statement that was stopped or failed, and nothing of it is kept")]
+    /// The transaction was lost with one of its statements.
+    #[error("the transaction was rolled back, because one of its statements was stopped or failed")]
     TransactionLost,
-    /// A statement about tables in a transaction.
-    #[error("tables, indexes, views, users and grants are made and dropped outside of transactions")]
+    /// CREATE or DROP inside a transaction.
+    #[error("tables, indexes, views, users and grants can't be made or dropped inside a transaction")]
     NotInTransaction,
     /// A statement that needs a data folder.
-    #[error("this needs a data folder")]
+    #[error("this statement needs a data folder")]
     NoDataFolder,
-    /// A statement about a stored table that names another.
-    #[error("'{name}' is no table of the data folder")]
+    /// A statement for stored tables names another table.
+    #[error("'{name}' is not a table of the data folder")]
     NotStored {
         /// The name.
         name: String,
     },
-    /// What stored tables do not do.
-    #[error("stored tables do not take {what}")]
+    /// A clause or statement that stored tables do not support.
+    #[error("stored tables do not support {what}")]
     NotForStored {
         /// What it is.
         what: &'static str,
     },
-    /// A table that a view is made from.
+    /// A materialized view is made from this table.
     #[error("the materialized view '{view}' is made from '{name}'")]
     InUse {
         /// The table.
@@ -161,25 +163,29 @@ pub enum SqlError {
         /// The view.
         view: String,
     },
-    /// A materialized view that would be replaced.
-    #[error("'{name}' is a materialized view: whoever kept its answers could combine them with those of another")]
+    /// CREATE OR REPLACE of a materialized view.
+    #[error(
+        "'{name}' is a materialized view and can't be replaced: readers could combine its answers with those of the new view"
+    )]
     Kept {
         /// The view.
         name: String,
     },
-    /// A view that is computed and would be replaced by one that is materialized.
-    #[error("'{name}' is computed: whoever kept its answers could combine them with those of a materialized view")]
+    /// CREATE OR REPLACE of a computed view by a materialized one.
+    #[error(
+        "'{name}' can't be replaced by a materialized view: readers could combine kept answers with those of the new view"
+    )]
     Computed {
         /// The view.
         name: String,
     },
-    /// A way to refresh a view that is for others.
-    #[error("'{name}' is not materialized: a REFRESH shows all of it anew, and there is no PARTIAL or FORCE")]
+    /// REFRESH PARTIAL or FORCE of a view that is not materialized.
+    #[error("'{name}' is not materialized, so REFRESH takes neither PARTIAL nor FORCE")]
     NotMaterialized {
         /// The view.
         name: String,
     },
-    /// A data folder whose records a newer kohort wrote.
+    /// The records of the data folder were written by a newer kohort.
     #[error("the views and users of the data folder are of format {found}; this kohort reads formats up to {known}")]
     NewerFormat {
         /// The format of the folder.
@@ -187,7 +193,7 @@ pub enum SqlError {
         /// The newest format that is known here.
         known: u64,
     },
-    /// Something a data folder keeps that can't be read.
+    /// A record of the data folder can't be read.
     #[error("the data folder is damaged: {what} can't be read")]
     Damaged {
         /// What it is.
@@ -201,23 +207,23 @@ pub enum SqlError {
         /// Why.
         kind: std::io::ErrorKind,
     },
-    /// A file whose name does not say what it is.
+    /// The name of a file does not tell its format.
     #[error("'{file}' is no .csv, .csv.gz, .csv.zst, .parquet or .arrow file")]
     UnknownFormat {
         /// The file.
         file: String,
     },
-    /// A file with columns that the table lacks. Without a header what stands for their names are cells.
+    /// A file has columns that the table lacks. The error does not name them, because without a header they are cells.
     #[error("{n_unknown} of the {n_columns} columns of '{file}' {} not in the table", if *n_unknown == 1 { "is" } else { "are" })]
     OtherColumns {
         /// The file.
         file: String,
-        /// How many.
+        /// The number of columns that the table lacks.
         n_unknown: usize,
-        /// Of so many.
+        /// The number of columns of the file.
         n_columns: usize,
     },
-    /// A file that is not what it should be.
+    /// The contents of a file are wrong.
     #[error("'{file}': {problem}")]
     Unreadable {
         /// The file.
@@ -225,69 +231,72 @@ pub enum SqlError {
         /// What is wrong with it.
         problem: ReadError,
     },
-    /// The record of the statement could not be kept.
+    /// The record of the statement could not be written.
     #[error("the compliance log can't be written, so nothing is answered: {0}")]
     Log(std::io::Error),
-    /// A query failed on some value. What DataFusion says of it may quote a cell, so only its kind is kept.
+    /// A query failed at run time. DataFusion's message may quote a cell, so only its kind is kept.
     #[error("the query failed while it ran: {what}")]
     Running {
         /// What kind of failure, and where in a file.
         what: String,
     },
-    /// A whole number that its type can't hold.
+    /// A whole number does not fit into its type.
     #[error("a whole number is out of range")]
     OutOfRange,
-    /// Something was divided by zero.
+    /// A division by zero.
     #[error("division by zero")]
     DivisionByZero,
-    /// A missing value where there must be one.
+    /// NULL in a column that must have a value.
     #[error("a column that must have a value was given none")]
     NoValue,
-    /// A query of functions that may take more memory than there is.
+    /// Functions of a query could make too large values.
     #[error("the query could make more than {} KB of values per row", .most / 1024)]
     TooLarge {
-        /// Bytes that it may make.
+        /// Bytes that a query may make per row.
         most: u64,
     },
-    /// A CUBE of more groupings than anybody could read.
+    /// A CUBE of too many columns.
     #[error("CUBE of {n} columns groups rows in 2^{n} ways, and {most} is the most it takes")]
     TooManyGroupings {
-        /// So many columns.
+        /// The number of columns.
         n: usize,
-        /// So many it may be.
+        /// The largest number that is allowed.
         most: usize,
     },
-    /// A function that makes texts or lists of a length that nobody can tell beforehand.
-    #[error("an analyst may not use {function}: how large what it makes can be is not known beforehand")]
+    /// A function makes texts or lists of a size that is not known beforehand.
+    #[error("analysts may not use {function}, because the size of its result is not known beforehand")]
     UnknownGrowth {
         /// Its name.
         function: String,
     },
-    /// What was gathered from many rows, where it would stand beside each of many.
-    #[error("what string_agg and array_agg gather can't be joined, repeated or gathered again")]
+    /// A value that was gathered from many rows would be copied beside each of many rows.
+    #[error("results of string_agg and array_agg can't be joined, repeated or gathered again")]
     Gathered,
-    /// A query of functions that compute for long without a pause.
-    #[error("the query could compute for too long at once")]
+    /// Functions of a query could compute one value for too long.
+    #[error("the query could take too long to compute one row")]
     TooSlow,
-    /// A query that was ended before it took what others need.
+    /// Columns are computed from each other so often that planning would take too long.
+    #[error("columns of nested queries are computed from each other too often")]
+    TooManyCopies,
+    /// A query needs more memory than it may take.
     #[error("the query needs more memory than it may use")]
     OutOfMemory,
-    /// No process could be started for a statement, which runs in none of ours instead.
+    /// No worker process could be started for a statement. The statement does not run in the server's process instead.
     #[error("no process could be started for the statement: {kind}")]
     NoWorker {
         /// Why.
         kind: std::io::ErrorKind,
     },
-    /// The process of a statement ended and said nothing.
-    #[error("the process that ran the statement has ended")]
+    /// The worker process of a statement ended without a message.
+    #[error("the process that ran the statement ended unexpectedly")]
     WorkerLost,
-    /// A panic in the process of a statement.
+    /// A panic in the worker process of a statement.
     #[error("a fault of kohort stopped the statement at {place}")]
     StatementFault {
         /// Where in the code.
         place: String,
     },
-    /// Anything DataFusion says of a statement, before it looks at data.
+    /// An error of DataFusion's about the statement itself, before it reads any data.
     #[error("{}", first_line(.0))]
     Query(DataFusionError),
 }
@@ -295,6 +304,7 @@ pub enum SqlError {
 impl SqlError {
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
+        let text = |text: &str| Some(text.to_owned());
         match self {
             SqlError::Parse(problem) => problem.hint(),
             SqlError::Hierarchy(fault) => fault.hint(),
@@ -304,85 +314,71 @@ impl SqlError {
             SqlError::Meaning(problem) => problem.hint(),
             SqlError::Access(problem) => problem.hint(),
             SqlError::Postgres(problem) => problem.hint().map(str::to_owned),
-            SqlError::NotAllowed { .. } => {
-                Some("analysts read anonymization views: SELECT, EXPLAIN, SET, SHOW".to_owned())
-            }
-            SqlError::UnknownView { .. } => Some("SHOW ANONYMIZATION_VIEWS lists them".to_owned()),
-            SqlError::Exists { .. } => Some("write CREATE OR REPLACE to replace it".to_owned()),
-            SqlError::UnknownTable { .. } => Some("SHOW TABLES lists tables and views".to_owned()),
-            SqlError::OneSchema => Some("tables are made and dropped one by one".to_owned()),
-            SqlError::NotPrepared => Some("run it as it is".to_owned()),
+            SqlError::NotAllowed { .. } => text("analysts read anonymization views: SELECT, EXPLAIN, SET, SHOW"),
+            SqlError::UnknownView { .. } => text("SHOW ANONYMIZATION_VIEWS lists them"),
+            SqlError::Exists { .. } => text("write CREATE OR REPLACE to replace it"),
+            SqlError::UnknownTable { .. } => text("SHOW TABLES lists tables and views"),
+            SqlError::OneSchema => text("make or drop the tables one by one"),
+            SqlError::NotPrepared => text("run the statement directly"),
             SqlError::IsView { name } => {
                 Some(format!("change its tables and REFRESH it, or DROP ANONYMIZATION_VIEW {name}"))
             }
-            SqlError::Taken { .. } => Some("DROP it first, or take another name".to_owned()),
-            SqlError::MatchingJoined { .. } => Some("define a view with ANSWERS VIEW for joins".to_owned()),
-            SqlError::ViewOnView { .. } => Some("read the tables below it instead".to_owned()),
-            SqlError::Volatile => Some("leave out functions such as random() and now()".to_owned()),
-            SqlError::NothingAsked => {
-                Some("give them to EXECUTE, or to the session: SET kohort.purpose = 'care'".to_owned())
-            }
-            SqlError::NoAccounts => Some("users log in to kohort-serve".to_owned()),
+            SqlError::Taken { .. } => text("DROP it first, or take another name"),
+            SqlError::MatchingJoined { .. } => text("define a view with ANSWERS VIEW for joins"),
+            SqlError::ViewOnView { .. } => text("read the tables below it instead"),
+            SqlError::Volatile => text("leave out functions such as random() and now()"),
+            SqlError::NothingAsked => text("give them to EXECUTE, or to the session: SET kohort.purpose = 'care'"),
+            SqlError::NoAccounts => text("users log in to kohort-serve"),
             SqlError::Store(error) => error.hint().map(str::to_owned),
-            SqlError::InTransaction => Some("COMMIT or ROLLBACK first".to_owned()),
-            SqlError::NoTransaction => Some("BEGIN starts one".to_owned()),
-            SqlError::NoSavepoint { .. } => Some("SAVEPOINT name marks one".to_owned()),
-            SqlError::TransactionLost => Some("ROLLBACK, and begin again".to_owned()),
+            SqlError::InTransaction => text("COMMIT or ROLLBACK first"),
+            SqlError::NoTransaction => text("BEGIN starts one"),
+            SqlError::NoSavepoint { .. } => text("SAVEPOINT name marks one"),
+            SqlError::TransactionLost => text("ROLLBACK, and begin again"),
             SqlError::NotInTransaction => {
-                Some("COMMIT or ROLLBACK first, or turn autocommit on where a driver begins transactions".to_owned())
+                text("COMMIT or ROLLBACK first, or turn autocommit on if your driver begins transactions by itself")
             }
-            SqlError::NoDataFolder => Some("start with --data FOLDER".to_owned()),
-            SqlError::NotStored { .. } => Some("CREATE TABLE makes one".to_owned()),
+            SqlError::NoDataFolder => text("start with --data FOLDER"),
+            SqlError::NotStored { .. } => text("CREATE TABLE makes one"),
             SqlError::InUse { view, .. } => Some(format!("DROP ANONYMIZATION_VIEW {view} first")),
             SqlError::Kept { name } => Some(format!("REFRESH it, or DROP ANONYMIZATION_VIEW {name} first")),
             SqlError::Computed { name } => {
                 Some(format!("take another name, or DROP ANONYMIZATION_VIEW {name} first and grant it anew"))
             }
             SqlError::NotMaterialized { name } => Some(format!("write REFRESH ANONYMIZATION_VIEW {name}")),
-            SqlError::ReadOnlyTransaction => Some("write BEGIN".to_owned()),
-            SqlError::NewerFormat { .. } => Some("use the kohort that wrote it, or a newer one".to_owned()),
-            SqlError::Damaged { .. } => Some("restore the data folder from a backup".to_owned()),
-            SqlError::OutOfMemory => Some("ask for less at once, or give the server more query_memory".to_owned()),
+            SqlError::ReadOnlyTransaction => text("use BEGIN without READ ONLY"),
+            SqlError::NewerFormat { .. } => text("use the kohort that wrote it, or a newer one"),
+            SqlError::Damaged { .. } => text("restore the data folder from a backup"),
+            SqlError::OutOfMemory => text("ask for less at once, or give the server more query_memory"),
             SqlError::OtherColumns { .. } => {
-                Some("columns are found by their names, which the first line of a CSV file has to give".to_owned())
+                text("columns are found by name, and the first line of a CSV file must hold the names")
             }
             SqlError::Unreadable { problem: ReadError::RaggedRows { .. }, .. } => {
-                Some("quote cells that hold the separator".to_owned())
+                text("quote cells that hold the separator")
             }
-            SqlError::Unreadable { problem: ReadError::InvalidText { .. }, .. } => {
-                Some("the file has to be UTF-8".to_owned())
-            }
+            SqlError::Unreadable { problem: ReadError::InvalidText { .. }, .. } => text("the file has to be UTF-8"),
             SqlError::Unreadable { problem, .. } => problem.hint(),
             SqlError::NotForStored { .. } | SqlError::File { .. } | SqlError::UnknownFormat { .. } => None,
-            SqlError::TooLarge { .. } => Some(
-                "texts are repeated, filled up or put together too often, or by a number that is not written out"
-                    .to_owned(),
-            ),
-            SqlError::TooManyGroupings { .. } => Some("GROUPING SETS names the groupings you need".to_owned()),
-            SqlError::UnknownGrowth { .. } => Some("write it with other functions".to_owned()),
-            SqlError::Gathered => Some("let the outermost query gather, after everything is joined".to_owned()),
-            SqlError::TooSlow => {
-                Some("compare shorter texts, with simpler patterns, or fewer of them at once".to_owned())
-            }
-            SqlError::OutOfRange => {
-                Some("compute with DOUBLE or DECIMAL, e.g. sum(CAST(x AS DECIMAL(38, 0)))".to_owned())
-            }
-            SqlError::DivisionByZero => Some("NULLIF(x, 0) makes a zero NULL".to_owned()),
-            SqlError::NoValue => Some("DESCRIBE says of each column whether it takes NULL".to_owned()),
-            SqlError::NoWorker { .. } => {
-                Some("the server's user may start too few processes, or memory is short".to_owned())
-            }
-            SqlError::StatementFault { .. } => Some("please report the place it names".to_owned()),
-            SqlError::WorkerLost => Some("ask again".to_owned()),
+            SqlError::TooLarge { .. } => text("repeat, pad or concatenate texts less often, and by constant numbers"),
+            SqlError::TooManyGroupings { .. } => text("GROUPING SETS names the groupings you need"),
+            SqlError::UnknownGrowth { .. } => text("use other functions"),
+            SqlError::Gathered => text("call string_agg or array_agg in the outermost query, after all joins"),
+            SqlError::TooManyCopies => text("use each computed column fewer times, or nest fewer queries"),
+            SqlError::TooSlow => text("compare shorter texts, with simpler patterns, or fewer of them at once"),
+            SqlError::OutOfRange => text("compute with DOUBLE or DECIMAL, e.g. sum(CAST(x AS DECIMAL(38, 0)))"),
+            SqlError::DivisionByZero => text("NULLIF(x, 0) makes a zero NULL"),
+            SqlError::NoValue => text("DESCRIBE tells which columns take NULL"),
+            SqlError::NoWorker { .. } => text("the server's user may start too few processes, or memory is short"),
+            SqlError::StatementFault { .. } => text("please report the place it names"),
+            SqlError::WorkerLost => text("run the statement again"),
             SqlError::NoUtility | SqlError::Log(_) | SqlError::Running { .. } | SqlError::Query(_) => None,
         }
     }
 
-    /// An error that came up while data were looked at. Errors of ours stay as they are.
+    /// An error that came up while data were read. Errors of ours stay as they are.
     pub fn while_running(error: DataFusionError) -> SqlError {
         match SqlError::from(error) {
             SqlError::Query(error) => match error.find_root() {
-                // Said of the statement, whatever the data are.
+                // These messages are about the statement, not about data.
                 DataFusionError::Plan(_)
                 | DataFusionError::SchemaError(..)
                 | DataFusionError::SQL(..)
@@ -406,8 +402,8 @@ impl SqlError {
         }
     }
 
-    /// The exit code of a command that ends with it: 1 where a requirement can't be reached, 2 where the statement or
-    /// its data are wrong, 3 where the file system or kohort failed.
+    /// The exit code of a command that ends with this error: 1 if a requirement can't be reached, 2 if the statement or its
+    /// data are wrong, 3 if the file system or kohort failed.
     pub fn exit_code(&self) -> u8 {
         match self {
             SqlError::View(ViewError::Unreachable(_) | ViewError::Unusable { .. }) => 1,
@@ -435,7 +431,7 @@ impl SqlError {
         }
     }
 
-    /// Whether the statement was well formed but not allowed.
+    /// Whether the statement is well formed but not allowed.
     pub fn is_refusal(&self) -> bool {
         match self {
             SqlError::NotAllowed { .. } | SqlError::Refused(_) | SqlError::MatchingJoined { .. } => true,
@@ -447,7 +443,7 @@ impl SqlError {
     }
 }
 
-/// Errors of ours that travelled through DataFusion come out as they went in.
+/// Errors of ours that went through DataFusion come out unchanged.
 impl From<DataFusionError> for SqlError {
     fn from(error: DataFusionError) -> Self {
         let mut error = error;
@@ -467,63 +463,54 @@ impl From<DataFusionError> for SqlError {
     }
 }
 
-/// An error of ours that others hold too: parallel parts of a query all fail with the first failure.
+/// Errors of ours go through DataFusion as they are.
+impl From<SqlError> for DataFusionError {
+    fn from(error: SqlError) -> Self {
+        DataFusionError::External(Box::new(error))
+    }
+}
+
+/// A copy of an error of ours that is shared, because all parallel parts of a query fail with the first failure.
 fn ours_in(shared: &DataFusionError) -> Option<SqlError> {
     let DataFusionError::External(error) = shared.find_root() else { return None };
-    if let Some(refusal) = error.downcast_ref::<RewriteError>() {
-        return Some(SqlError::Refused(refusal.clone()));
-    }
-    if let Some(problem) = error.downcast_ref::<MeaningError>() {
-        return Some(SqlError::Meaning(problem.clone()));
-    }
-    if let Some(problem) = error.downcast_ref::<PostgresError>() {
-        return Some(SqlError::Postgres(problem.clone()));
-    }
-    match error.downcast_ref::<ViewError>()? {
-        ViewError::Stale => Some(SqlError::View(ViewError::Stale)),
-        ViewError::Unusable { view, reason } => {
-            Some(SqlError::View(ViewError::Unusable { view: view.clone(), reason: reason.clone() }))
-        }
-        ViewError::Query { view, kind } => Some(SqlError::View(ViewError::Query { view: view.clone(), kind })),
-        _ => None,
-    }
+    let refused = error.downcast_ref::<RewriteError>().cloned().map(SqlError::Refused);
+    let meaning = || error.downcast_ref::<MeaningError>().cloned().map(SqlError::Meaning);
+    let postgres = || error.downcast_ref::<PostgresError>().cloned().map(SqlError::Postgres);
+    let view = || {
+        Some(SqlError::View(match error.downcast_ref::<ViewError>()? {
+            ViewError::Stale => ViewError::Stale,
+            ViewError::Unusable { view, reason } => ViewError::Unusable { view: view.clone(), reason: reason.clone() },
+            ViewError::Query { view, kind } => ViewError::Query { view: view.clone(), kind },
+            _ => return None,
+        }))
+    };
+    refused.or_else(meaning).or_else(postgres).or_else(view)
 }
 
-fn from_external(error: Box<dyn std::error::Error + Send + Sync>) -> SqlError {
-    let error = match error.downcast::<ViewError>() {
-        Ok(problem) => return SqlError::View(*problem),
-        Err(error) => error,
-    };
-    let error = match error.downcast::<RewriteError>() {
-        Ok(refusal) => return SqlError::Refused(*refusal),
-        Err(error) => error,
-    };
-    let error = match error.downcast::<StoreError>() {
-        Ok(error) => return SqlError::Store(*error),
-        Err(error) => error,
-    };
-    let error = match error.downcast::<PostgresError>() {
-        Ok(problem) => return SqlError::Postgres(*problem),
-        Err(error) => error,
-    };
-    let error = match error.downcast::<SqlError>() {
-        Ok(error) => return *error,
-        Err(error) => error,
-    };
-    match error.downcast::<MeaningError>() {
-        Ok(problem) => SqlError::Meaning(*problem),
-        Err(error) => SqlError::Query(DataFusionError::External(error)),
-    }
+fn from_external(error: External) -> SqlError {
+    let own = downcast::<SqlError>(error)
+        .or_else(downcast::<ViewError>)
+        .or_else(downcast::<RewriteError>)
+        .or_else(downcast::<StoreError>)
+        .or_else(downcast::<PostgresError>)
+        .or_else(downcast::<MeaningError>);
+    own.unwrap_or_else(|other| SqlError::Query(DataFusionError::External(other)))
 }
 
-/// Whether a column that must have a value was to get none. Which one it is in the table is not known here.
+type External = Box<dyn std::error::Error + Send + Sync>;
+
+fn downcast<E: std::error::Error + Into<SqlError> + 'static>(error: External) -> Result<SqlError, External> {
+    error.downcast::<E>().map(|own| (*own).into())
+}
+
+/// Whether NULL was to be put into a column that must have a value. The name of the column is not known here.
 fn is_missing_value(problem: &ArrowError) -> bool {
     let ArrowError::InvalidArgumentError(text) = problem else { return false };
     text.ends_with("is declared as non-nullable but contains null values")
 }
 
-/// Which type a value should have, and where a CSV file is not what its table says. Arrow quotes the cell and its row, of
-/// which nothing is taken but numbers and the name of a type. A large file is read in parts, and lines are counted in each.
+/// The type that a value should have, or the place in a CSV file that does not fit its table. Arrow's message quotes the cell,
+/// so only numbers and the name of a type are taken from it. A large file is read in parts, and lines are counted in each part.
 fn wrong_value(problem: &ArrowError) -> Option<String> {
     let number = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>().parse::<u64>().ok();
     let name = |data_type: &str| {
@@ -550,7 +537,7 @@ fn wrong_value(problem: &ArrowError) -> Option<String> {
     }
 }
 
-/// What DataFusion says, without the traces it may append.
+/// DataFusion's message without a backtrace.
 fn first_line(error: &DataFusionError) -> String {
     let message = error.strip_backtrace();
     message.lines().next().unwrap_or_default().to_owned()

@@ -1,30 +1,29 @@
-//! Numbers and dates that are what they should be, or an error: DataFusion's wrap around and lose parts without a word.
+//! Arithmetic of whole numbers and dates that is right or fails. DataFusion's wraps around and drops parts silently.
 //!
-//! `9223372036854775807 + 1` is -9223372036854775808 there, and so is a sum that gets too large. Here [`CheckIntegers`] writes
-//! sums, differences, products and signs of whole numbers as functions that fail instead, and [`exact_sum`] is `sum`. The same
-//! rule lets a cast to a whole number round, as PostgreSQL's does, and refuses hours that would be added to a date and
-//! dropped, and comparisons of intervals, of which `1 month` would be more than `40 days`.
+//! In DataFusion `9223372036854775807 + 1` is -9223372036854775808, and sums wrap around, too. Here [`CheckIntegers`] replaces
+//! `+`, `-`, `*` and the sign of whole numbers by functions that fail instead, and [`exact_sum`] replaces `sum`. The same rule
+//! makes a cast to a whole number round, as PostgreSQL's does. It refuses to add hours to a date, because DataFusion would drop
+//! them, and to compare intervals, because DataFusion finds `1 month` longer than `40 days`.
 //!
 //! # Guarantee
-//! `+`, `-`, `*`, `-x` and `sum` of whole numbers give the number, or `22003` where its type can't hold it. What is added up on
-//! the way may be larger. Errors hold no number.
+//! `+`, `-`, `*`, `-x` and `sum` of whole numbers give the exact number, or SQLSTATE 22003 if it does not fit into the type.
+//! Intermediate sums may be larger than the type. Errors hold no number.
 //! # Deviations
-//! PostgreSQL gives sums of `bigint` as `numeric`; here they are `bigint`. Its 4-byte literals are 8 bytes here. A half is
-//! rounded away from zero, as PostgreSQL does with `numeric`; of `double precision` it rounds halves to even.
+//! In PostgreSQL a sum of `bigint` is `numeric`; here it is `bigint`. PostgreSQL's literals have 4 bytes; here they have 8.
+//! Halves are rounded away from zero, as PostgreSQL does with `numeric`; PostgreSQL rounds halves of `double precision` to even.
 
 mod sum;
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray};
-use datafusion::arrow::compute::cast;
 use datafusion::arrow::compute::kernels::numeric::{add, mul, sub};
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float32Type, Float64Type, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue, internal_err, not_impl_err, plan_err};
 use datafusion::error::DataFusionError;
+use datafusion::functions::math::round;
 use datafusion::logical_expr::expr::{Between, Cast, ScalarFunction, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
@@ -38,10 +37,10 @@ use datafusion::physical_expr_common::datum::apply;
 use crate::SqlError;
 pub(crate) use sum::exact_sum;
 
-/// The operators that wrap around.
+/// The operators that wrap around in DataFusion.
 const CHECKED: [Operator; 3] = [Operator::Plus, Operator::Minus, Operator::Multiply];
 
-/// The operators that compare by size.
+/// The operators that compare.
 const COMPARED: [Operator; 8] = [
     Operator::Eq,
     Operator::NotEq,
@@ -53,17 +52,17 @@ const COMPARED: [Operator; 8] = [
     Operator::IsNotDistinctFrom,
 ];
 
-/// The functions that stand for operators, for sessions that run plans.
+/// The functions that replace operators, for worker processes, which run plans that hold them.
 pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
-    CHECKED.into_iter().map(|op| ScalarUDF::from(Checked::new(op))).chain([ScalarUDF::from(Rounded::new())])
+    CHECKED.into_iter().map(|op| ScalarUDF::from(Checked::new(op)))
 }
 
-/// A number that its type can't hold, as Arrow says it but for the number.
+/// Arrow's error for a number that does not fit into its type, but without the number.
 fn out_of_range() -> DataFusionError {
     ArrowError::ArithmeticOverflow(SqlError::OutOfRange.to_string()).into()
 }
 
-/// The analyzer rule that lets no operator wrap around. It must run after types are coerced.
+/// The analyzer rule that replaces operators which wrap around. It must run after type coercion.
 #[derive(Debug, Default)]
 pub(crate) struct CheckIntegers;
 
@@ -93,7 +92,7 @@ fn check_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         Ok(checked.update_data(|expression| name.restore(expression)))
     };
     let checked = plan.map_expressions(|expression| match expression {
-        // Its parts have names, and itself none.
+        // A grouping set has no name, but its parts have.
         Expr::GroupingSet(_) => expression.map_children(&mut check),
         _ => check(expression),
     })?;
@@ -137,7 +136,7 @@ fn checked(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let expr = Box::new(rounded(*expr));
             Ok(Transformed::yes(Expr::TryCast(TryCast { expr, field })))
         }
-        // The sign of a number that is written out is part of it.
+        // The sign of a literal is part of the literal.
         Expr::Negative(inner) if !matches!(*inner, Expr::Literal(..)) => match inner.get_type(schema) {
             Ok(data_type) if data_type.is_signed_integer() => {
                 let zero = lit(ScalarValue::new_zero(&data_type)?);
@@ -156,20 +155,20 @@ fn is_interval(expression: &Expr, schema: &DFSchema) -> bool {
     matches!(expression.get_type(schema), Ok(DataType::Interval(_)))
 }
 
-/// Whether a cast to a type loses what stands behind the point. DataFusion's cuts it off.
+/// Whether a cast drops the digits after the point. DataFusion's cast cuts them off.
 fn rounds(expression: &Expr, to: &DataType, schema: &DFSchema) -> bool {
     let has_fraction =
         |data_type: DataType| matches!(data_type, DataType::Float32 | DataType::Float64 | DataType::Decimal128(..));
-    let is_rounded = matches!(expression, Expr::ScalarFunction(call) if call.name() == ROUNDED);
+    let is_rounded = matches!(expression, Expr::ScalarFunction(call) if call.name() == "round" && call.args.len() == 1);
     to.is_integer() && !is_rounded && expression.get_type(schema).is_ok_and(has_fraction)
 }
 
-/// Whether an interval is a number of days, or is written out and of whole days and months.
+/// Whether an interval consists of whole days and months. Only literals and numbers of days are known to.
 fn is_of_days(interval: &Expr, schema: &DFSchema) -> bool {
     let written = match interval {
         Expr::Literal(value, _) => Some(value.clone()),
         Expr::Cast(Cast { expr, field }) => match expr.as_ref() {
-            // A number that is added to a date becomes seconds of whole days before it becomes an interval.
+            // The planner turns a number that is added to a date into seconds of whole days, and these into an interval.
             inner if inner.get_type(schema).is_ok_and(|of| of == DataType::Duration(TimeUnit::Second)) => return true,
             Expr::Literal(value, _) => value.cast_to(field.data_type()).ok(),
             _ => None,
@@ -189,18 +188,12 @@ fn call(op: Operator, left: Expr, right: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![left, right]))
 }
 
+/// The nearest whole number. Halves are rounded away from zero.
 fn rounded(expression: Expr) -> Expr {
-    let function = Arc::new(ScalarUDF::from(Rounded::new()));
-    Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![expression]))
+    Expr::ScalarFunction(ScalarFunction::new_udf(round(), vec![expression]))
 }
 
-/// A result is null where an argument is, as of the operator it stands for: nodes above keep what they know of that.
-fn field(name: &str, data_type: DataType, arguments: &ReturnFieldArgs<'_>) -> FieldRef {
-    let is_nullable = arguments.arg_fields.iter().any(|argument| argument.is_nullable());
-    Arc::new(Field::new(name, data_type, is_nullable))
-}
-
-/// An operator of two whole numbers of one type, as a function that fails where the result has no room in it.
+/// An operator of two whole numbers of one type, as a function that fails if the result does not fit into the type.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Checked {
     op: Operator,
@@ -233,9 +226,11 @@ impl ScalarUDFImpl for Checked {
         }
     }
 
+    /// The result is NULL if an argument is, as for the operator. So nodes above may keep what they know about NULLs.
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let types: Vec<DataType> = arguments.arg_fields.iter().map(|field| field.data_type().clone()).collect();
-        Ok(field(self.name(), self.return_type(&types)?, &arguments))
+        let is_nullable = arguments.arg_fields.iter().any(|argument| argument.is_nullable());
+        Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, is_nullable)))
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -251,62 +246,5 @@ impl ScalarUDFImpl for Checked {
             }
             other => other,
         })
-    }
-}
-
-const ROUNDED: &str = "rounded";
-
-/// A number without what stands behind its point, halves away from zero.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Rounded {
-    signature: Signature,
-}
-
-impl Rounded {
-    fn new() -> Rounded {
-        Rounded { signature: Signature::any(1, Volatility::Immutable) }
-    }
-
-    fn of(values: &ArrayRef) -> Result<ArrayRef> {
-        Ok(match values.data_type() {
-            DataType::Float64 => Arc::new(values.as_primitive::<Float64Type>().unary::<_, Float64Type>(f64::round)),
-            DataType::Float32 => Arc::new(values.as_primitive::<Float32Type>().unary::<_, Float32Type>(f32::round)),
-            // Casts of decimals round.
-            _ => cast(values, &DataType::Decimal128(38, 0))?,
-        })
-    }
-}
-
-impl ScalarUDFImpl for Rounded {
-    fn name(&self) -> &str {
-        ROUNDED
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        match types {
-            [data_type @ (DataType::Float32 | DataType::Float64)] => Ok(data_type.clone()),
-            [DataType::Decimal128(..)] => Ok(DataType::Decimal128(38, 0)),
-            _ => plan_err!("{ROUNDED} takes a number"),
-        }
-    }
-
-    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let types: Vec<DataType> = arguments.arg_fields.iter().map(|field| field.data_type().clone()).collect();
-        Ok(field(ROUNDED, self.return_type(&types)?, &arguments))
-    }
-
-    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        match arguments.args.as_slice() {
-            [ColumnarValue::Array(values)] => Ok(ColumnarValue::Array(Rounded::of(values)?)),
-            [ColumnarValue::Scalar(value)] => {
-                let rounded = Rounded::of(&value.to_array()?)?;
-                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&rounded, 0)?))
-            }
-            _ => internal_err!("{ROUNDED} takes one number"),
-        }
     }
 }

@@ -1,19 +1,19 @@
-//! [`Filter`]: what a filter of a query asks of single columns, for tables that look for rows themselves.
+//! [`Filter`]: the conditions on single columns in the filter of a query, for tables that search for rows themselves.
 //!
 //! # Guarantee
-//! A row that the query's filter keeps is one that the [`Filter`] read from it keeps. The other way round need not hold:
-//! the query applies its filters again. So a part of a conjunction that says something else may be left out, and nothing
-//! below a negation is read.
+//! Every row that satisfies the query's filter satisfies the [`Filter`] that was read from it. The opposite need not hold,
+//! because the query applies its filter again. So parts of a conjunction that are not understood are left out, and nothing below
+//! a negation is read.
 
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
 use kohort_store::Comparison;
 
-/// Values that are looked up at once; longer lists are compared by the query.
+/// The longest list of values that a table searches for. Longer lists are left to the query.
 const MOST_VALUES: usize = 10_000;
 
-/// What rows have to satisfy.
+/// A condition on rows.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Filter<'e> {
     /// The column of this name passes a test.
@@ -24,28 +24,28 @@ pub(crate) enum Filter<'e> {
     Any(Vec<Filter<'e>>),
 }
 
-/// What a column's values have to satisfy.
+/// A condition on the values of one column.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Test<'e> {
-    /// They compare so with a value.
+    /// The values compare in this way with a value.
     Compare(Comparison, &'e ScalarValue),
-    /// They are one of these values, none of which is NULL.
+    /// The values are one of these, none of which is NULL.
     In(Vec<&'e ScalarValue>),
-    /// They are NULL.
+    /// The values are NULL.
     IsNull,
-    /// They are not.
+    /// The values are not NULL.
     IsNotNull,
 }
 
 impl<'e> Filter<'e> {
-    /// What a filter asks of columns; `None` where it asks nothing of them alone.
+    /// The conditions on single columns in a filter; `None` if there are none.
     pub(crate) fn of(filter: &'e Expr) -> Option<Filter<'e>> {
         match filter {
             Expr::BinaryExpr(BinaryExpr { op: Operator::And, .. }) => {
                 Filter::all(parts(filter, Operator::And).into_iter().filter_map(Filter::of).collect())
             }
             Expr::BinaryExpr(BinaryExpr { op: Operator::Or, .. }) => {
-                // NULL keeps no row, so that others may.
+                // A part that is NULL keeps no row, so leave it out.
                 let parts = parts(filter, Operator::Or).into_iter().filter(|part| !is_null(part));
                 Filter::any(parts.map(Filter::of).collect::<Option<_>>()?)
             }
@@ -60,12 +60,13 @@ impl<'e> Filter<'e> {
             Expr::Between(Between { expr, negated: false, low, high }) => {
                 let bounds = [(Comparison::Ge, low.as_ref()), (Comparison::Le, high.as_ref())];
                 let bound = |(comparison, value): (Comparison, &'e Expr)| {
-                    Some(Filter::Column(name_of(expr)?, Test::Compare(comparison, value_of(value)?)))
+                    Some(Filter::Column(name_of(expr)?, Test::Compare(comparison, value.as_literal()?)))
                 };
                 Filter::all(bounds.into_iter().filter_map(bound).collect())
             }
             Expr::InList(InList { expr, list, negated: false }) => {
-                let values = list.iter().filter(|item| !is_null(item)).map(value_of).collect::<Option<Vec<_>>>()?;
+                let values =
+                    list.iter().filter(|item| !is_null(item)).map(Expr::as_literal).collect::<Option<Vec<_>>>()?;
                 Filter::among(name_of(expr)?, values)
             }
             Expr::IsNull(inner) => Some(Filter::Column(name_of(inner)?, Test::IsNull)),
@@ -78,7 +79,7 @@ impl<'e> Filter<'e> {
         (!parts.is_empty()).then_some(Filter::All(parts))
     }
 
-    /// Equalities with one column are a list of values: short lists come as such.
+    /// Joins equalities of one column to a list of values, because the planner writes short lists as equalities.
     fn any(parts: Vec<Filter<'e>>) -> Option<Filter<'e>> {
         let Filter::Column(column, _) = parts.first()? else { return Some(Filter::Any(parts)) };
         let mut values = Vec::new();
@@ -98,7 +99,7 @@ impl<'e> Filter<'e> {
     }
 }
 
-/// The parts of a conjunction or disjunction. Chains of them may be longer than a stack is deep.
+/// The parts of a conjunction or disjunction. This is a loop, because recursion on a long chain would overflow the stack.
 fn parts(filter: &Expr, of: Operator) -> Vec<&Expr> {
     let (mut parts, mut open) = (Vec::new(), vec![filter]);
     while let Some(next) = open.pop() {
@@ -122,21 +123,11 @@ fn comparison(op: Operator) -> Option<Comparison> {
 }
 
 fn name_of(expression: &Expr) -> Option<&str> {
-    match expression {
-        Expr::Column(column) => Some(&column.name),
-        _ => None,
-    }
-}
-
-fn value_of(expression: &Expr) -> Option<&ScalarValue> {
-    match expression {
-        Expr::Literal(value, _) => Some(value),
-        _ => None,
-    }
+    expression.try_as_col().map(|column| column.name.as_str())
 }
 
 fn is_null(expression: &Expr) -> bool {
-    value_of(expression).is_some_and(ScalarValue::is_null)
+    expression.as_literal().is_some_and(ScalarValue::is_null)
 }
 
 #[cfg(test)]

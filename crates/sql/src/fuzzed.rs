@@ -1,7 +1,7 @@
 //! Properties of the readers of this crate, for arbitrary bytes. The targets in `fuzz/` call these functions with bytes
 //! that a fuzzer makes up, and the tests call them with the files in `fuzz/corpus`.
 //!
-//! Every function panics where a property does not hold.
+//! Every function panics if a property does not hold.
 
 use std::collections::HashSet;
 use std::fs;
@@ -17,22 +17,21 @@ use crate::parser::{ParseErrorKind, STACK, StatementText, Statements, is_complet
 use crate::policy::{ImportDefaults, import_policy};
 use crate::role::Role;
 
-/// Values hold this text in the place of `~`, and nothing that is shown or logged may hold it.
+/// Replaces `~` in values. Nothing that is shown or logged may hold this text.
 const CANARY: &str = "Canary7c1";
 
-/// Bytes of the longest text that is made of a short one.
+/// Bytes of the longest text that is made by repeating a short one.
 const LONGEST: usize = 200_000;
 
-/// Parses SQL. The first two bytes are a number; parts of the text between bytes of value 1 are repeated as often, so
-/// that a few bytes make a text that is deep or long.
+/// Parses SQL. The first two bytes are a number. Parts of the text between bytes of value 1 are repeated that often, so a few
+/// bytes can make a deep or long text.
 ///
-/// A text within the limits must be parsed without running out of stack, and every statement of it must be read from its
-/// own text as the same statement, because data folders keep that text. What logs keep of a statement must hold none of
-/// its values.
+/// A text within the limits must be parsed without running out of stack. Parsing the text of a statement must give the same
+/// statement, because data folders keep that text. The log's text of a statement must hold none of its values.
 pub fn sql(data: &[u8]) {
     let [high, low, text @ ..] = data else { return };
     let Some(text) = repeated(text, u16::from_be_bytes([*high, *low])) else { return };
-    // As much stack as whoever parses has.
+    // The same stack as in the programs.
     let parsing = std::thread::Builder::new().stack_size(STACK).spawn(move || parses(&text.replace('~', CANARY)));
     parsing.expect("there is a thread").join().expect("parsing does not panic");
 }
@@ -53,7 +52,7 @@ fn repeated(text: &[u8], n: u16) -> Option<String> {
 fn parses(text: &str) {
     is_complete(text);
     let unread = StatementText::of_unread(text);
-    assert!(unread.written.is_empty() && !unread.structure.contains(CANARY), "a value of a text that was not read");
+    assert!(unread.written.is_empty() && !unread.structure.contains(CANARY), "a value of a text that was not parsed");
     let statements = match Statements::sent_by(Role::Analyst, text) {
         Ok(statements) => statements,
         Err(problem) => return is_placed(&problem, text),
@@ -70,7 +69,7 @@ fn parses(text: &str) {
         let structure = &one.text.structure;
         assert_eq!(&StatementText::of(structure).structure, structure, "a literal is left in the structure");
         let unknown = StatementText::with_known_names(structure, |_| false);
-        assert!(!unknown.contains(CANARY), "a name that nobody knows");
+        assert!(!unknown.contains(CANARY), "a name that nobody knows is in the log");
     }
 }
 
@@ -91,14 +90,13 @@ static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
     folder
 });
 
-/// Imports a policy: P3P where it begins with `<`, else TOML. Persons are named `~`.
+/// Imports a policy: P3P if it begins with `<`, else TOML. Persons are named `~`.
 ///
-/// A policy must become a table of choices with a name for every column and a k in every row, and no problem may name a
-/// person.
+/// A policy must become a table of choices with distinct column names and a k in every row. No error may name a person.
 pub fn p3p(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let is_xml = text.trim_start_matches('\u{feff}').starts_with('<');
-    // Other files than the one beside it are nobody's business.
+    // Import only the file in this folder, no others of the machine.
     if !is_xml && text.contains('/') {
         return;
     }
@@ -123,10 +121,10 @@ pub fn p3p(data: &[u8]) {
     }
 }
 
-/// Reads records that a data folder keeps: one that begins with `{` or `"` is a DGH, others are users and grants, a line
-/// each, its kind, name and text separated by tabs.
+/// Reads records of a data folder. A text that begins with `{` or `"` is a DGH. Other texts are users and grants, one per line,
+/// with kind, name and text separated by tabs.
 ///
-/// A record that is taken must be written as a record that says the same, and a problem must not show what a record says.
+/// A record that is accepted must be written again as the same record, and no error may show what a record says.
 pub fn records(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let text = text.replace('~', CANARY);

@@ -1,12 +1,12 @@
 //! [`Hierarchies`]: the DGHs that views can use, by name.
 //!
-//! A DGH is pairs of a child and its parent under construction, a finished tree from a file, or a rule that makes the
-//! tree from a column's values when a view is created. Labels of a DGH are what a view shows anyway, so messages may
-//! name them; values of a column that have no leaf are private, so they are counted.
+//! A DGH is a list of child-parent pairs that can still grow, a finished tree from a file, or a rule that makes the
+//! tree from a column's values when a view is created. Views show the labels of a DGH anyway, so messages may contain
+//! them. Values of a column that have no leaf are private, so messages only count them.
 //!
 //! # Guarantee
-//! An insert is done whole or not at all: a pair that would close a circle, give a label a second parent or repeat
-//! another leaves the DGH as it was.
+//! An insert takes effect as a whole or not at all. It fails if a pair would close a cycle, give a label a second
+//! parent or repeat another pair.
 //! # Paper
 //! `[EPS+12]`, section 4.
 
@@ -25,18 +25,18 @@ use kohort_model::{Hierarchy, Notation, Texts, ValueType};
 pub use error::DghError;
 use pairs::Pairs;
 
-/// The DGHs by name. Names are found in any case.
+/// The DGHs by name. Names are compared without regard to case.
 #[derive(Debug, Default)]
 pub struct Hierarchies {
     by_name: BTreeMap<String, Dgh>,
 }
 
-/// What a DGH becomes by a change that is not made yet.
+/// The result of a change to a DGH that is not applied yet.
 #[derive(Debug)]
 pub struct Tried {
     key: String,
     dgh: Option<Dgh>,
-    /// What it becomes as text that [`Hierarchies::restore`] takes; `None` where it is no more.
+    /// The changed DGH as text for [`Hierarchies::restore`]; `None` if the change removes it.
     pub record: Option<String>,
 }
 
@@ -47,36 +47,36 @@ enum Dgh {
     Rule(Rule),
 }
 
-/// What is known of a DGH, for lists.
+/// A DGH in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HierarchySummary {
     /// Its name.
     pub name: String,
     /// `pairs`, `file` or `rule`.
     pub kind: &'static str,
-    /// How many values it has; a rule has none before it is used.
+    /// The number of values. A rule has none before it is used.
     pub n_values: Option<usize>,
-    /// Steps from the root to the deepest value.
+    /// The number of steps from the root to the deepest value.
     pub height: Option<usize>,
 }
 
 impl Tried {
-    /// The name under which it is kept.
+    /// The name under which the DGH is stored.
     pub fn name(&self) -> &str {
         &self.key
     }
 }
 
 impl Hierarchies {
-    /// No DGH.
+    /// An empty collection.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Makes a DGH: from a file, by rule, or without any pair yet.
+    /// Creates a DGH from a file, from a rule, or without any pairs yet.
     ///
     /// # Errors
-    /// Where there is one of this name that may not be replaced, or the file or rule is none.
+    /// If the name is taken and `or_replace` is false, or the file or rule is not valid.
     pub fn create(&mut self, name: &str, or_replace: bool, source: Option<&HierarchySource>) -> Result<(), DghError> {
         let key = name.to_lowercase();
         if !or_replace && self.by_name.contains_key(&key) {
@@ -95,10 +95,10 @@ impl Hierarchies {
         Ok(())
     }
 
-    /// Adds children with their parents, all or none.
+    /// Adds child-parent pairs, all or none.
     ///
     /// # Errors
-    /// Where the DGH is no list of pairs, or these pairs do not fit it.
+    /// If the DGH is not a list of pairs, or these pairs do not fit it.
     pub fn insert(&mut self, name: &str, pairs: &[(String, String)]) -> Result<(), DghError> {
         let unknown = self.unknown(name);
         match self.by_name.get_mut(&name.to_lowercase()) {
@@ -108,10 +108,10 @@ impl Hierarchies {
         }
     }
 
-    /// Forgets a DGH, and says whether it was there. Views that use it keep theirs.
+    /// Removes a DGH, and returns whether it existed. Views that use it keep their copy.
     ///
     /// # Errors
-    /// Where there is none, unless `if_exists`.
+    /// If there is none, unless `if_exists`.
     pub fn remove(&mut self, name: &str, if_exists: bool) -> Result<bool, DghError> {
         let unknown = self.unknown(name);
         match self.by_name.remove(&name.to_lowercase()) {
@@ -120,10 +120,10 @@ impl Hierarchies {
         }
     }
 
-    /// Tries a change of one DGH, and leaves that as it was.
+    /// Computes a change of one DGH without applying it.
     ///
     /// # Errors
-    /// Where the change fails.
+    /// If the change fails.
     pub fn tried<T>(
         &mut self,
         name: &str,
@@ -140,7 +140,7 @@ impl Hierarchies {
         Ok((done, Tried { key, dgh, record }))
     }
 
-    /// Makes a change that was tried.
+    /// Applies a change that was computed by [`Hierarchies::tried`].
     pub fn make(&mut self, tried: Tried) {
         match tried.dgh {
             Some(dgh) => self.by_name.insert(tried.key, dgh),
@@ -148,10 +148,10 @@ impl Hierarchies {
         };
     }
 
-    /// The tree of a column with these distinct values, below a root where that is known already.
+    /// The tree for a column with these distinct values, with the given root if there is one.
     ///
     /// # Errors
-    /// Where there is no such DGH, it has not one root, or values of the column are not in it.
+    /// If there is no such DGH, it does not have exactly one root, or values of the column are not in it.
     pub fn tree_for(
         &self,
         name: &str,
@@ -179,7 +179,7 @@ impl Hierarchies {
         Ok(tree)
     }
 
-    /// The rule by which a DGH makes its tree, where it is made by one.
+    /// The rule of a DGH, if it has one.
     pub fn rule(&self, name: &str) -> Option<&Rule> {
         match self.by_name.get(&name.to_lowercase()) {
             Some(Dgh::Rule(rule)) => Some(rule),
@@ -187,14 +187,14 @@ impl Hierarchies {
         }
     }
 
-    /// All DGHs, by name.
+    /// All DGHs, sorted by name.
     pub fn summaries(&self) -> Vec<HierarchySummary> {
         let of_tree = |tree: &Hierarchy| (Some(tree.leaves().len()), Some(tree.height()));
         let summary = |(name, dgh): (&String, &Dgh)| {
             let (kind, (n_values, height)) = match dgh {
                 Dgh::Rule(_) => ("rule", (None, None)),
                 Dgh::Tree(tree) => ("file", of_tree(tree)),
-                // Without one root there is a number of values, but no height yet.
+                // Without a single root the number of values is known, but not the height.
                 Dgh::Pairs(pairs) => match pairs.tree(name) {
                     Ok(tree) => ("pairs", of_tree(&tree)),
                     Err(_) => ("pairs", (Some(pairs.n_leaves()), None)),

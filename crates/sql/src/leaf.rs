@@ -1,4 +1,4 @@
-//! What all leaves of physical plans have in common: they have no inputs, and claim nothing of the order of their rows.
+//! Code that all leaves of physical plans share: they have no inputs, and promise no order of their rows.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::{Partitioning, PlanProperties};
 
-/// Properties of a leaf of which nothing is known but its columns.
+/// The properties of a leaf of which only the columns are known.
 pub(crate) fn properties_of_leaf(schema: &SchemaRef, n_partitions: usize) -> Arc<PlanProperties> {
     Arc::new(PlanProperties::new(
         EquivalenceProperties::new(Arc::clone(schema)),

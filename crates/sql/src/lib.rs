@@ -8,18 +8,19 @@
 //!
 //! | module | its job |
 //! | --- | --- |
-//! | [`parser`] | statements, ours and DataFusion's |
+//! | [`parser`] | parses statements, ours and DataFusion's |
 //! | [`hierarchies`] | DGHs by name |
 //! | [`store`] | tables of a data folder |
 //! | [`postgres`] | tables of a PostgreSQL server |
-//! | [`policy`] | what persons allow, and who asked for what |
-//! | [`view`] | definitions, versions, the operator |
+//! | [`policy`] | the choices of persons, and the compliance log |
+//! | [`view`] | A-views: definitions, versions, the operator |
 //! | [`access`] | users and grants |
 //! | [`engine`] | sessions that run statements |
-//! | `exact` | whole numbers that do not wrap around |
+//! | `exact` | arithmetic of whole numbers that fails rather than wraps around |
 //! | [`worker`] | processes that execute analysts' plans |
-//! | `role`, `readers` | who runs statements, and how many read views at once |
-//! | `leaf`, `filter` | what tables of all kinds share |
+//! | `role`, `readers` | owners and analysts; how many queries read views at once |
+//! | `leaf`, `scan`, `filter` | code that all kinds of tables share |
+//! | `names` | numbers for texts |
 //! | [`shell`] | the command `kohort-sql` |
 
 pub mod access;
@@ -31,12 +32,14 @@ mod filter;
 pub mod fuzzed;
 pub mod hierarchies;
 mod leaf;
+mod names;
 pub mod options;
 pub mod parser;
 pub mod policy;
 pub mod postgres;
 mod readers;
 mod role;
+mod scan;
 pub mod shell;
 pub mod store;
 pub mod view;

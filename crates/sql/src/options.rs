@@ -1,4 +1,4 @@
-//! [`ViewOptions`]: what `SET kohort.... = ...` sets for a session.
+//! [`ViewOptions`]: the options of a session that `SET kohort.NAME = ...` sets.
 
 use std::any::Any;
 
@@ -8,21 +8,21 @@ use datafusion::error::{DataFusionError, Result};
 use crate::role::Role;
 use crate::view::PlanWish;
 
-/// Megabytes of a view's rows that are kept in memory, unless the owner says otherwise.
+/// The default of `kohort.keep_mb`.
 const KEEP_MB: usize = 256;
 
-/// Under which purpose a session reads, for whom, and by which plan.
+/// The purpose and recipient of a session, and how it reads views.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ViewOptions {
-    /// What answers are for.
+    /// The purpose of answers.
     pub purpose: Option<String>,
-    /// Who gets them.
+    /// The recipient of answers.
     pub recipient: Option<String>,
-    /// How views are read.
+    /// The plan by which views are read.
     pub plan: PlanWish,
-    /// Up to how many megabytes of rows a view keeps in memory when it is made or refreshed.
+    /// Megabytes of rows that a view keeps in memory when it is made or refreshed.
     pub keep_mb: usize,
-    /// Who reads. Not an option: sessions are made with it.
+    /// Whether an owner or an analyst reads. This is not an option: each session has it from the start.
     pub role: Role,
 }
 
@@ -34,7 +34,7 @@ impl Default for ViewOptions {
 }
 
 impl ViewOptions {
-    /// Up to how many bytes of rows a view keeps in memory.
+    /// Bytes of rows that a view keeps in memory.
     pub fn most_kept_bytes(&self) -> usize {
         self.keep_mb.saturating_mul(1_000_000)
     }
@@ -44,7 +44,7 @@ impl ConfigExtension for ViewOptions {
     const PREFIX: &'static str = "kohort";
 }
 
-// Written by hand: the macro for extensions lists its entries without their prefix.
+// Written by hand, because DataFusion's macro lists options without their prefix.
 impl ExtensionOptions for ViewOptions {
     fn as_any(&self) -> &dyn Any {
         self

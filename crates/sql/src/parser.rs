@@ -1,14 +1,14 @@
 //! [`parse`]: SQL, and the statements about A-views that no SQL parser knows.
 //!
-//! Everything works on tokens, never on text: a `;`, a `PURPOSE` or a comment inside a literal is what it is.
-//! `PURPOSE x RECIPIENT y` at the end of a statement, in either order or either alone, says under which purpose and for
-//! whom it is asked. Both are ordinary names elsewhere (`SELECT purpose p`), so they count as that clause only where
-//! the statement does not parse with them in it.
+//! The parser works on tokens, never on text, so a `;`, a `PURPOSE` or a comment sign inside a literal has no meaning.
+//! `PURPOSE x RECIPIENT y` at the end of a statement, in either order or either alone, says for which purpose and which
+//! recipient the statement is run. Both words are ordinary names elsewhere (`SELECT purpose p`), so they are read as
+//! that clause only if the statement does not parse otherwise.
 //!
 //! # Paper
 //! `[EPS+12]`, sections 3 and 4, figure 5.
 //! # Deviations
-//! Clauses of a view come in any order, each once; pairs of a DGH may be given as rows of `VALUES` too.
+//! Clauses of a view may come in any order, each once. Pairs of a DGH may also be given as rows of `VALUES`.
 
 mod access;
 mod cursor;
@@ -17,7 +17,6 @@ mod error;
 mod extent;
 mod hierarchy;
 mod ignored;
-mod policy;
 mod source;
 mod structure;
 mod view;
@@ -29,11 +28,13 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use kohort_model::spec::HierarchySource;
 
+use crate::access::Granted;
 use crate::role::Role;
 
-pub use access::{Granted, Password};
+pub use access::Password;
 use cursor::Cursor;
 pub use depth::STACK;
+pub(crate) use depth::bodies;
 pub use error::{ParseError, ParseErrorKind};
 use extent::{Extent, check_extent};
 use source::Source;
@@ -45,8 +46,8 @@ pub use view::{
 
 const DIALECT: PostgreSqlDialect = PostgreSqlDialect {};
 
-/// A name as the planner reads it: in small letters unless it is quoted, and letters beyond ASCII as they are. Whoever
-/// finds something by a name without the planner finds it by this, or finds another.
+/// A name as the planner reads it: lower case unless quoted, with letters beyond ASCII unchanged. Code that looks up a
+/// name without the planner must use this function, because another folding could find another table.
 pub fn spelled(name: &Ident) -> String {
     folded(&name.value, name.quote_style)
 }
@@ -58,55 +59,64 @@ fn folded(name: &str, quote: Option<char>) -> String {
 /// One statement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parsed {
-    /// What it says.
+    /// The statement itself.
     pub statement: Statement,
-    /// Under which purpose and for whom it is asked.
+    /// For which purpose and which recipient the statement is run.
     pub access: Access,
-    /// How it was written.
+    /// The text of the statement.
     pub text: StatementText,
 }
 
-/// Under which purpose and for whom a statement is asked, as far as it says so itself.
+impl Parsed {
+    /// The statement, if it is one of SQL's own. EXPLAIN and CREATE EXTERNAL TABLE are not.
+    pub fn sql(&self) -> Option<&SqlStatement> {
+        let Statement::Sql(statement) = &self.statement else { return None };
+        let DFStatement::Statement(statement) = statement.as_ref() else { return None };
+        Some(statement)
+    }
+
+    /// Refuses a statement of SQL that another parser has made, if it is too deep to be planned.
+    ///
+    /// # Errors
+    /// If the statement is too deep or reads too many tables.
+    pub fn check_depth(&self) -> Result<(), ParseError> {
+        let Statement::Sql(statement) = &self.statement else { return Ok(()) };
+        depth::check_tree(statement).map_err(|fault| ParseError::new(source::Place::START, fault))
+    }
+}
+
+/// For which purpose and which recipient a statement is run, as far as the statement itself says so.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// What the answer is for.
+    /// The purpose of the answer.
     pub purpose: Option<String>,
-    /// Who gets it.
+    /// The recipient of the answer.
     pub recipient: Option<String>,
 }
 
-/// Whether the owner takes what readers could combine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Force {
-    /// No.
-    No,
-    /// Yes.
-    Yes,
-}
-
-/// How a materialized view is partitioned anew; any other is made anew in any case.
+/// How `REFRESH` partitions a materialized view again. Other views are always rebuilt as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refresh {
-    /// All of it, or not at all where readers of the old and the new could tell persons apart.
+    /// The whole view, or nothing if readers of the old and the new rows could tell persons apart.
     Whole,
-    /// What can be shown without that; the rest stays as it is, or hidden.
+    /// The rows that can be shown without telling persons apart. The others stay as they are, or stay hidden.
     Partial,
-    /// All of it, whatever readers of both could tell.
+    /// The whole view, even if readers of the old and the new rows can tell persons apart.
     Force,
 }
 
-/// What a statement says. Names are as SQL takes them: lower case unless quoted.
+/// A statement as parsed. Names are in lower case unless they were quoted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Statement {
-    /// Anything that is not about A-views.
+    /// A statement of SQL, parsed by the query engine's parser.
     Sql(Box<DFStatement>),
     /// `CREATE [OR REPLACE] DGH`.
     CreateHierarchy {
         /// The DGH.
         name: String,
-        /// Whether it may replace another.
+        /// Whether the new DGH may replace an old one of the same name.
         or_replace: bool,
-        /// Where its nodes come from; `None` where they are inserted as pairs.
+        /// Where its nodes come from; `None` if they will be inserted as pairs.
         source: Option<HierarchySource>,
     },
     /// `INSERT INTO DGH`.
@@ -120,7 +130,7 @@ pub enum Statement {
     DropHierarchy {
         /// The DGH.
         name: String,
-        /// Whether it may be gone already.
+        /// Whether a missing DGH is fine (`IF EXISTS`).
         if_exists: bool,
     },
     /// `CREATE [OR REPLACE] [MATERIALIZED] ANONYMIZATION_VIEW`.
@@ -129,19 +139,19 @@ pub enum Statement {
     DropView {
         /// The view.
         name: String,
-        /// Whether it may be gone already.
+        /// Whether a missing view is fine (`IF EXISTS`).
         if_exists: bool,
     },
     /// `REFRESH ANONYMIZATION_VIEW`.
     RefreshView {
         /// The view.
         name: String,
-        /// How.
+        /// How to refresh it.
         how: Refresh,
     },
     /// `SHOW ANONYMIZATION_VIEWS`.
     ShowViews,
-    /// `SHOW ANONYMIZATION_VIEW ... DRIFT`: what a view loses beside what it would if it were refreshed.
+    /// `SHOW ANONYMIZATION_VIEW ... DRIFT`: the view's information loss now, and after a refresh.
     ShowDrift {
         /// The view.
         view: String,
@@ -150,7 +160,7 @@ pub enum Statement {
     ShowHierarchies,
     /// `SHOW COMPLIANCE LOG`.
     ShowLog,
-    /// `SHOW COLLECTION`: columns of a view that nobody allows for any purpose.
+    /// `SHOW COLLECTION`: columns of a view whose use no person allows for any purpose.
     ShowCollection {
         /// The view.
         view: String,
@@ -177,10 +187,10 @@ pub enum Statement {
         table: TableReference,
         /// The column of that table that names persons.
         person: Option<String>,
-        /// k where the file has none.
+        /// The k to use if the file has none.
         k: Option<u32>,
     },
-    /// About users and grants.
+    /// A statement about users and grants.
     Access(AccessStatement),
 }
 
@@ -191,7 +201,7 @@ pub enum AccessStatement {
     CreateUser {
         /// The user.
         name: String,
-        /// What they may run.
+        /// The role, which decides what the user may run.
         role: Role,
         /// Their password.
         password: Password,
@@ -207,23 +217,23 @@ pub enum AccessStatement {
     DropUser {
         /// The user.
         name: String,
-        /// Whether they may be gone already.
+        /// Whether a missing user is fine (`IF EXISTS`).
         if_exists: bool,
     },
     /// `GRANT`.
     Grant {
-        /// What.
+        /// The granted view or pair.
         what: Granted,
-        /// To whom.
+        /// The user who gets it.
         user: String,
-        /// Whether it may be somebody who could read a view that was dropped.
+        /// Whether to grant (`FORCE`) even if the user could read a dropped view of the same rows.
         force: bool,
     },
     /// `REVOKE`.
     Revoke {
-        /// What.
+        /// The revoked view or pair.
         what: Granted,
-        /// From whom.
+        /// The user who loses it.
         user: String,
     },
     /// `SHOW USERS`.
@@ -232,25 +242,25 @@ pub enum AccessStatement {
     ShowGrants,
 }
 
-/// Reads all statements of a text, separated by `;`, however many there are.
+/// Parses all statements of a text, separated by `;`, without a limit on their number.
 ///
 /// # Errors
-/// The first problem, with its line and column, and an example where the statement is one of ours.
+/// The first problem, with its line and column, and with an example if the statement is one of our own.
 pub fn parse(sql: &str) -> Result<Vec<Parsed>, ParseError> {
     Statements::within(sql, Extent::ALL)?.parse()
 }
 
-/// A text that can be parsed without harm: it is not too large, and none of its statements is too deep.
+/// A text that is safe to parse: it is not too large, and parsing none of its statements takes too long.
 pub struct Statements<'t> {
     source: Source<'t>,
     n: usize,
 }
 
 impl<'t> Statements<'t> {
-    /// The statements of a text that somebody sent.
+    /// Checks a text that a user of this role sent.
     ///
     /// # Errors
-    /// Where one of them is too large or too deep, or the text has no tokens.
+    /// If the text is too large, can't be split into tokens, or has a statement that would take too long to parse.
     pub fn sent_by(role: Role, text: &'t str) -> Result<Self, ParseError> {
         Statements::within(text, Extent::of(role))
     }
@@ -259,9 +269,9 @@ impl<'t> Statements<'t> {
         check_extent(text, extent)?;
         let source = Source::read(text)?;
         let mut n = 0;
-        // All of them before any is parsed: whatever becomes of one, somebody may turn to the rest.
+        // Check all statements before parsing any: after one fails, the caller may still parse the others.
         for tokens in source.statements() {
-            depth::check_depth(tokens)?;
+            depth::check_tokens(tokens)?;
             n += 1;
             if n > extent.most_statements {
                 let (place, most) = (tokens[0].span.start.into(), extent.most_statements);
@@ -271,12 +281,12 @@ impl<'t> Statements<'t> {
         Ok(Statements { source, n })
     }
 
-    /// How many there are.
+    /// The number of statements.
     pub fn n_statements(&self) -> usize {
         self.n
     }
 
-    /// What they say.
+    /// Parses the statements.
     ///
     /// # Errors
     /// The first problem.
@@ -302,7 +312,8 @@ fn parse_statement(source: &Source<'_>, tokens: &[TokenWithSpan]) -> Result<Pars
     Ok(Parsed { statement, access, text: text(2 * n_stated) })
 }
 
-/// One of our own statements, `None` where it is not. Those that ask something are left to [`with_access`].
+/// Parses one of our own statements; `None` for any other. `EXPLAIN UTILITY` is left to [`with_access`], because it can
+/// end with a purpose.
 fn parse_own(source: &Source<'_>, cursor: &mut Cursor<'_>) -> Result<Option<Statement>, ParseError> {
     let own = if cursor.starts_with(&["CREATE", "DGH"]) || cursor.starts_with(&["CREATE", "OR", "REPLACE", "DGH"]) {
         hierarchy::parse_create(cursor)?
@@ -310,16 +321,15 @@ fn parse_own(source: &Source<'_>, cursor: &mut Cursor<'_>) -> Result<Option<Stat
         hierarchy::parse_insert(cursor)?
     } else if view::is_create(cursor) {
         Statement::CreateView(Box::new(view::parse_create(source, cursor)?))
-    } else if cursor.starts_with(&["DROP", "DGH"]) {
-        cursor.example("DROP DGH zip").skip(2);
+    } else if cursor.begins(&["DROP", "DGH"], "DROP DGH zip") {
         let (name, if_exists) = parse_dropped(cursor, "the DGH's name")?;
         Statement::DropHierarchy { name, if_exists }
-    } else if cursor.starts_with(&["DROP", "ANONYMIZATION_VIEW"]) {
-        cursor.example("DROP ANONYMIZATION_VIEW patients").skip(2);
+    } else if cursor.begins(&["DROP", "ANONYMIZATION_VIEW"], "DROP ANONYMIZATION_VIEW patients") {
         let (name, if_exists) = parse_dropped(cursor, "the view's name")?;
         Statement::DropView { name, if_exists }
-    } else if cursor.starts_with(&["REFRESH"]) {
-        cursor.example("REFRESH ANONYMIZATION_VIEW patients, with PARTIAL or FORCE if it is materialized").skip(1);
+    } else if cursor
+        .begins(&["REFRESH"], "REFRESH ANONYMIZATION_VIEW patients, with PARTIAL or FORCE if it is materialized")
+    {
         cursor.expect_word("ANONYMIZATION_VIEW")?;
         let name = cursor.name("the view's name")?;
         let how = match (cursor.take_word("FORCE"), cursor.take_word("PARTIAL")) {
@@ -328,42 +338,59 @@ fn parse_own(source: &Source<'_>, cursor: &mut Cursor<'_>) -> Result<Option<Stat
             (false, false) => Refresh::Whole,
         };
         Statement::RefreshView { name, how }
-    } else if cursor.starts_with(&["SHOW", "ANONYMIZATION_VIEWS"]) {
-        cursor.example("SHOW ANONYMIZATION_VIEWS").skip(2);
+    } else if cursor.begins(&["SHOW", "ANONYMIZATION_VIEWS"], "SHOW ANONYMIZATION_VIEWS") {
         Statement::ShowViews
-    } else if cursor.starts_with(&["SHOW", "ANONYMIZATION_VIEW"]) {
-        cursor.example("SHOW ANONYMIZATION_VIEW patients DRIFT").skip(2);
+    } else if cursor.begins(&["SHOW", "ANONYMIZATION_VIEW"], "SHOW ANONYMIZATION_VIEW patients DRIFT") {
         let view = cursor.name("the view's name")?;
         cursor.expect_word("DRIFT")?;
         Statement::ShowDrift { view }
-    } else if cursor.starts_with(&["SHOW", "DGHS"]) {
-        cursor.example("SHOW DGHS").skip(2);
+    } else if cursor.begins(&["SHOW", "DGHS"], "SHOW DGHS") {
         Statement::ShowHierarchies
-    } else if cursor.starts_with(&["SHOW", "COMPLIANCE"]) {
-        cursor.example("SHOW COMPLIANCE LOG").skip(2);
+    } else if cursor.begins(&["SHOW", "COMPLIANCE"], "SHOW COMPLIANCE LOG") {
         cursor.expect_word("LOG")?;
         Statement::ShowLog
-    } else if cursor.starts_with(&["SHOW", "COLLECTION"]) {
-        cursor.example("SHOW COLLECTION patients").skip(2);
+    } else if cursor.begins(&["SHOW", "COLLECTION"], "SHOW COLLECTION patients") {
         Statement::ShowCollection { view: cursor.name("the view's name")? }
     } else if cursor.starts_with(&["COPY"]) && cursor.rest().get(2).is_some_and(|next| cursor::is_word(next, "FROM")) {
         cursor.example("COPY patient FROM 'patient.csv'").skip(1);
         let table = cursor.table("the table")?;
         cursor.expect_word("FROM")?;
         Statement::CopyFrom { table, file: cursor.text("a file's name in quotes")? }
-    } else if cursor.starts_with(&["BACKUP"]) {
-        cursor.example("BACKUP TO 'monday.db'").skip(1);
+    } else if cursor.begins(&["BACKUP"], "BACKUP TO 'monday.db'") {
         cursor.expect_word("TO")?;
         Statement::Backup { file: cursor.text("a file's name in quotes")? }
-    } else if cursor.starts_with(&["IMPORT"]) {
-        policy::parse_import(cursor)?
-    } else if access::is_access(cursor) {
-        access::parse_access(cursor)?
+    } else if cursor.begins(&["IMPORT"], "IMPORT POLICY 'policy.toml' INTO choices") {
+        parse_import(cursor)?
+    } else if let Some(statement) = access::parse_access(cursor)? {
+        Statement::Access(statement)
     } else {
         return Ok(None);
     };
     cursor.finish()?;
     Ok(Some(own))
+}
+
+/// The rest of `IMPORT POLICY`.
+fn parse_import(cursor: &mut Cursor<'_>) -> Result<Statement, ParseError> {
+    cursor.expect_word("POLICY")?;
+    let file = cursor.text("the policy's file in single quotes")?;
+    cursor.expect_word("INTO")?;
+    let table = cursor.table("the table's name")?;
+    let (mut person, mut k) = (None, None);
+    while !cursor.is_at_end() {
+        let place = cursor.place();
+        let (clause, is_second) = if cursor.take_word("PERSON") {
+            ("PERSON", person.replace(cursor.name("the column that names persons")?).is_some())
+        } else if cursor.take_word("K") {
+            ("K", k.replace(cursor.number("a whole number", |_: &u32| true)?).is_some())
+        } else {
+            return Err(cursor.expected("PERSON, K or the end of the statement"));
+        };
+        if is_second {
+            return Err(cursor.fault(place, ParseErrorKind::Twice(clause)));
+        }
+    }
+    Ok(Statement::ImportPolicy { file, table, person, k })
 }
 
 fn parse_dropped(cursor: &mut Cursor<'_>, what: &str) -> Result<(String, bool), ParseError> {
@@ -374,7 +401,7 @@ fn parse_dropped(cursor: &mut Cursor<'_>, what: &str) -> Result<(String, bool), 
     Ok((cursor.name(what)?, if_exists))
 }
 
-/// Parses as it stands; where that fails, without the purpose and recipient at the end.
+/// Parses all tokens; if that fails, parses without the purpose and recipient at the end.
 fn with_access<T>(
     tokens: &[TokenWithSpan],
     parse: impl Fn(&[TokenWithSpan]) -> Result<T, ParseError>,
@@ -390,7 +417,7 @@ fn with_access<T>(
     parse(rest).map(|parsed| (parsed, access))
 }
 
-/// The tokens before `PURPOSE x RECIPIENT y`, and what that says.
+/// The tokens before `PURPOSE x RECIPIENT y`, and the purpose and recipient.
 fn split_access(tokens: &[TokenWithSpan]) -> (&[TokenWithSpan], Access) {
     let mut access = Access::default();
     let mut rest = tokens;
@@ -424,25 +451,23 @@ fn parse_sql(tokens: &[TokenWithSpan], end: source::Place) -> Result<DFStatement
     if next.token != Token::EOF {
         return Err(cursor::unexpected(&next, "the end of the statement"));
     }
+    let refused = |fault| ParseError::new(tokens.first().map_or(end, |token| token.span.start.into()), fault);
+    depth::check_tree(&statement).map_err(refused)?;
     match ignored::find_ignored(&statement) {
         None => Ok(statement),
-        Some(clause) => {
-            let place = tokens.first().map_or(end, |token| token.span.start.into());
-            Err(ParseError::new(place, ParseErrorKind::Ignored { clause }))
-        }
+        Some(clause) => Err(refused(ParseErrorKind::Ignored { clause })),
     }
 }
 
-/// The tokens as one query.
+/// Parses the tokens as one query.
 fn parse_query(tokens: &[TokenWithSpan], end: source::Place) -> Result<Box<Query>, ParseError> {
     let place = tokens.first().map_or(end, |token| token.span.start.into());
-    match parse_sql(tokens, end)? {
-        DFStatement::Statement(statement) => match *statement {
-            SqlStatement::Query(query) => Ok(query),
-            _ => Err(ParseError::new(place, ParseErrorKind::NoQuery)),
-        },
-        _ => Err(ParseError::new(place, ParseErrorKind::NoQuery)),
+    if let DFStatement::Statement(statement) = parse_sql(tokens, end)?
+        && let SqlStatement::Query(query) = *statement
+    {
+        return Ok(query);
     }
+    Err(ParseError::new(place, ParseErrorKind::NoQuery))
 }
 
 #[cfg(test)]

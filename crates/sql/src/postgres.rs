@@ -1,24 +1,25 @@
-//! Tables of a PostgreSQL server: `CREATE EXTERNAL TABLE t STORED AS POSTGRES LOCATION 'postgres://user@host/database'`.
+//! Tables of a PostgreSQL server: `CREATE EXTERNAL TABLE t STORED AS POSTGRES LOCATION
+//! 'postgres://user@host/database'`.
 //!
-//! | option | says | without it |
+//! | option | meaning | default |
 //! | --- | --- | --- |
-//! | `table` | the table's name there | the name it gets here |
-//! | `schema` | where it stands there | `public` |
-//! | `passfile` | a file of passwords as `~/.pgpass` is one | `PGPASSWORD`, `PGPASSFILE`, `~/.pgpass` |
-//! | `root_certificate` | a PEM file of authorities that the server's certificate is held against | those of the system |
+//! | `table` | the table's name on the server | its name here |
+//! | `schema` | the table's schema on the server | `public` |
+//! | `passfile` | a file of passwords in the format of `~/.pgpass` | `PGPASSWORD`, `PGPASSFILE`, `~/.pgpass` |
+//! | `root_certificate` | a PEM file of authorities that may sign the server's certificate | those of the system |
 //!
-//! Columns, comparisons with values and limits are asked of the server; everything pushed down is applied again here, so
-//! that it may find more than is meant and never less.
+//! The choice of columns, comparisons with values and limits are sent to the server. All conditions are applied again
+//! here, so the server may return too many rows, but never too few.
 //!
 //! # Guarantee
-//! Each scan is one read-only transaction, repeatable read, and so one state of the table. Nothing is ever written there.
-//! A password is in no statement, plan, message or data folder: a location that holds one is refused. A server that is
-//! not this machine is spoken to by TLS with a verified certificate, unless the location says `sslmode=disable`. No
-//! message of the server is passed on, for it may quote a cell.
+//! Each scan is one read-only transaction with repeatable reads, so it sees one state of the table. Nothing is ever
+//! written to the server. No statement, plan, message or data folder contains a password: a location with one is
+//! refused. A server on another machine must use TLS with a verified certificate, unless the location says
+//! `sslmode=disable`. Messages of the server are not shown, because they may contain a cell.
 //!
 //! # Deviations
-//! The server tells nobody that a table changed. A view keeps no rows of it: it reads them for each query and shows a
-//! class only as it was verified, and it reads its choices again.
+//! The server does not report changes of a table. So a view keeps no rows of it: each query reads the rows and the
+//! choices again, and a class is shown only as it was verified.
 
 mod address;
 mod cells;
@@ -44,7 +45,7 @@ use table::PostgresTable;
 /// The word after `STORED AS`.
 pub const POSTGRES: &str = "POSTGRES";
 
-/// Makes tables of `STORED AS POSTGRES`.
+/// Creates tables for `STORED AS POSTGRES`.
 #[derive(Debug)]
 pub struct PostgresTables;
 
@@ -56,7 +57,7 @@ impl TableProviderFactory for PostgresTables {
                 return Err(PostgresError::ColumnsGiven);
             }
             let [location] = statement.locations.as_slice() else {
-                return Err(PostgresError::Location { fault: "is not one" });
+                return Err(PostgresError::Location { fault: "is not valid" });
             };
             let address = Address::parse(location, &statement.options, statement.name.table())?;
             let layout = columns::of_table(&address).await?;

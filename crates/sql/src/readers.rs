@@ -1,12 +1,12 @@
-//! [`Readers`]: how many queries read views at once.
+//! [`Readers`]: limits how many queries read views at once.
 //!
-//! To read much of a view takes memory in proportion to its rows, and all processors. More such queries at once than there
-//! are processors would not be answered sooner, only all later, and would need the memory of all of them. So each waits
-//! for its turn, in the order they came. A login has at most half of the turns, however many connections it has.
+//! Reading much of a view takes all processors, and memory in proportion to its rows. More such queries at once than there are
+//! processors would need more memory, and none would be answered sooner. So queries wait for a turn, in the order they came. A
+//! login has at most half of the turns, however many connections it has.
 //!
-//! A query gives its turn back with its first rows, as from then on it is its client that is slow, or once it has read all
-//! of its views: what it computes from them may take for ever. Work on a view that can't be stopped keeps the turn until it
-//! has ended, also where nobody waits for the query any more.
+//! A query gives its turn back with its first rows, because from then on it may only wait for its client; or once it has read
+//! all of its views, because what it computes from them may take for ever. Work on a view that can't be stopped keeps the turn
+//! until it has ended, even if nobody waits for the query any more.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, stream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Turns of queries.
+/// The turns of queries that read views.
 pub(crate) struct Readers {
     turns: Arc<Semaphore>,
     share: usize,
@@ -36,15 +36,17 @@ impl Readers {
         Readers { turns, share: (n_turns / 2).max(1), of_logins: Mutex::default() }
     }
 
-    /// Waits for a turn, of a login's own first: whoever waits for those keeps nobody else waiting.
+    /// Waits for a turn: first among the queries of the same login, so that a login that waits there keeps nobody else
+    /// waiting.
     pub(crate) async fn turn(&self, login: Option<&str>) -> Option<Waited> {
         let mut permits = Vec::new();
-        // Turns are never taken away.
+        // This never fails, because the semaphores are never closed.
         if let Some(login) = login {
             permits.push(self.of_login(login).acquire_owned().await.ok()?);
         }
         permits.push(Arc::clone(&self.turns).acquire_owned().await.ok()?);
-        Some(Waited(Arc::new(ReadingTurn(Mutex::new(HeldTurn { permits, ..HeldTurn::default() })))))
+        let held = HeldTurn { permits: Some(Arc::new(permits)), n_reading: 0 };
+        Some(Waited(Arc::new(ReadingTurn(Mutex::new(held)))))
     }
 
     fn of_login(&self, login: &str) -> Arc<Semaphore> {
@@ -54,43 +56,33 @@ impl Readers {
     }
 }
 
-/// The turn of one query, which its parts share.
+/// The turn of one query, shared by the parts of the query.
 pub(crate) struct ReadingTurn(Mutex<HeldTurn>);
 
-#[derive(Default)]
 struct HeldTurn {
-    permits: Vec<OwnedSemaphorePermit>,
+    /// Given back when this and all [`Works`] are dropped.
+    permits: Option<Works>,
     /// Views that are being read.
     n_reading: usize,
-    /// Parts that can't be stopped.
-    n_working: usize,
-    /// Whether nothing more is to be read.
-    is_over: bool,
 }
 
+/// Work that can't be stopped, done in a turn. The turn is not given back before this is dropped.
+pub(crate) type Works = Arc<Vec<OwnedSemaphorePermit>>;
+
 impl ReadingTurn {
-    /// A view is read from now on, until this is dropped.
+    /// Notes that a view is being read, until the result is dropped.
     pub(crate) fn reading(self: &Arc<Self>) -> ReadsView {
         self.held().n_reading += 1;
         ReadsView(Arc::clone(self))
     }
 
-    /// What is done from now on can't be stopped, until this is dropped.
-    pub(crate) fn working(self: &Arc<Self>) -> Works {
-        self.held().n_working += 1;
-        Works(Arc::clone(self))
+    /// Notes that work is being done that can't be stopped, until the result is dropped; `None` if the turn is over.
+    pub(crate) fn working(&self) -> Option<Works> {
+        self.held().permits.clone()
     }
 
     fn held(&self) -> MutexGuard<'_, HeldTurn> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl HeldTurn {
-    fn give_back_if_over(&mut self) {
-        if self.is_over && self.n_working == 0 {
-            self.permits.clear();
-        }
     }
 }
 
@@ -101,27 +93,17 @@ impl Drop for ReadsView {
     fn drop(&mut self) {
         let mut held = self.0.held();
         held.n_reading -= 1;
-        held.is_over |= held.n_reading == 0;
-        held.give_back_if_over();
+        if held.n_reading == 0 {
+            held.permits = None;
+        }
     }
 }
 
-/// Work in a turn that can't be stopped.
-pub(crate) struct Works(Arc<ReadingTurn>);
-
-impl Drop for Works {
-    fn drop(&mut self) {
-        let mut held = self.0.held();
-        held.n_working -= 1;
-        held.give_back_if_over();
-    }
-}
-
-/// A turn that was waited for. It is over once this is dropped.
+/// A turn of a query. When it is dropped, the turn ends, unless work goes on that can't be stopped.
 pub(crate) struct Waited(Arc<ReadingTurn>);
 
 impl Waited {
-    /// The session, whose views are read in this turn.
+    /// The session, with views that are read in this turn.
     pub(crate) fn scope(&self, context: &SessionContext) -> SessionContext {
         let mut state = context.state();
         state.config_mut().set_extension(Arc::clone(&self.0));
@@ -131,16 +113,11 @@ impl Waited {
 
 impl Drop for Waited {
     fn drop(&mut self) {
-        let mut held = self.0.held();
-        held.is_over = true;
-        held.give_back_if_over();
+        self.0.held().permits = None;
     }
 }
 
-/// Rows of which the first are there.
-///
-/// # Errors
-/// Where the query fails before it has any.
+/// Waits for the first rows of a stream, and returns all of them.
 pub(crate) async fn begun(mut rows: SendableRecordBatchStream) -> Result<SendableRecordBatchStream, DataFusionError> {
     let schema = rows.schema();
     let first = rows.next().await.transpose()?;

@@ -1,17 +1,17 @@
-//! [`Role`]: who runs statements. What a role may do is decided in [`crate::engine`] and [`crate::parser`].
+//! [`Role`]: owner or analyst. [`crate::engine`] and [`crate::parser`] decide what a role may do.
 
-/// Who runs statements.
+/// The role of somebody who runs statements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
-    /// Whoever holds the private tables.
+    /// Owns the private tables, and may do everything.
     Owner,
-    /// Whoever reads views, and nothing else.
+    /// Reads views, and nothing else.
     #[default]
     Analyst,
 }
 
 impl Role {
-    /// The word in the log.
+    /// The role's name in the log.
     pub fn word(self) -> &'static str {
         match self {
             Role::Owner => "owner",

@@ -1,24 +1,25 @@
-//! The command `kohort-sql`: statements from files, the command line, a pipe or a person at a terminal.
+//! The command `kohort-sql`: runs statements from files, the command line, a pipe or a terminal.
 //!
-//! Data go to stdout, words to stderr. A panic ends the command with exit code 3 and shows where it happened, never
-//! what it says, since that might hold a cell.
+//! Data go to stdout, messages to stderr. A panic ends the command with exit code 3. Only its place in the code is
+//! printed, because its message might contain a cell.
 //!
 //! | exit code | meaning |
 //! | --- | --- |
-//! | 0 | every statement was done |
-//! | 1 | a requirement is not met or can't be reached; what is checked is not sound |
-//! | 2 | wrong use or input |
-//! | 3 | I/O, or a fault of ours |
+//! | 0 | all statements succeeded |
+//! | 1 | a requirement can't be met, or the checked folder is damaged |
+//! | 2 | wrong arguments, statements or input |
+//! | 3 | I/O error, or a bug in kohort |
 //! | 130 | cancelled |
 
 mod arguments;
 mod editor;
+mod failure;
 mod output;
 mod progress;
 mod statement;
 mod terminal;
 
-use std::io::{IsTerminal, Read};
+use std::io::{ErrorKind, IsTerminal, Read, Write};
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::process::ExitCode;
@@ -30,73 +31,23 @@ use kohort_store::StoreError;
 use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
 
-use crate::parser::{self, ParseError, STACK};
+use crate::parser::{self, STACK};
 use crate::policy::ComplianceLog;
 use crate::{Clock, Engine, Role, Session, SqlError, check_format};
 use arguments::{Action, Arguments};
 use editor::{Editor, Input};
+pub use failure::{CommandError, report_panics};
 use output::Format;
-
-/// Why the command ends, or a statement is not done.
-#[derive(Debug)]
-struct ShellError {
-    exit_code: u8,
-    message: String,
-    hint: Option<String>,
-}
-
-impl ShellError {
-    const UNSOUND: u8 = 1;
-    const INPUT: u8 = 2;
-    const FAULT: u8 = 3;
-    const CANCELLED: u8 = 130;
-
-    fn fault(message: impl Into<String>) -> Self {
-        ShellError { exit_code: ShellError::FAULT, message: message.into(), hint: None }
-    }
-
-    fn file(path: &Path, error: &std::io::Error) -> Self {
-        let message = format!("{}: can't be read: {error}", path.display());
-        ShellError { exit_code: ShellError::INPUT, message, hint: Some("check the path".to_owned()) }
-    }
-
-    fn log(path: &Path, error: &std::io::Error) -> Self {
-        let message = format!("{}: can't be written: {error}", path.display());
-        let hint = "without its log the command answers nothing: check the path given to --log".to_owned();
-        ShellError { exit_code: ShellError::FAULT, message, hint: Some(hint) }
-    }
-
-    fn report(&self) {
-        terminal::error(&self.message);
-        if let Some(hint) = &self.hint {
-            terminal::hint(hint);
-        }
-    }
-}
-
-impl From<SqlError> for ShellError {
-    fn from(error: SqlError) -> Self {
-        ShellError { exit_code: error.exit_code(), message: error.to_string(), hint: error.hint() }
-    }
-}
-
-impl From<ParseError> for ShellError {
-    fn from(problem: ParseError) -> Self {
-        ShellError { exit_code: ShellError::INPUT, message: problem.to_string(), hint: problem.hint() }
-    }
-}
 
 /// Runs the command with the process's arguments.
 pub fn run() -> ExitCode {
-    panic::set_hook(Box::new(|panic| {
-        let place = panic.location().map(|location| format!(" at {}:{}", location.file(), location.line()));
-        terminal::error(&format!("kohort-sql failed{}", place.unwrap_or_default()));
-        terminal::hint("this is a fault of kohort: please report the place it names");
-    }));
+    report_panics("kohort-sql");
     let arguments = Arguments::parse();
     let done = panic::catch_unwind(AssertUnwindSafe(|| match &arguments.action {
         Some(Action::Backup { folder, file }) => backup(folder, file),
         Some(Action::Check { folder }) => check(folder),
+        Some(Action::Completions { shell }) => print(&arguments::completions(*shell)),
+        Some(Action::Man) => print(&arguments::man()),
         None => Shell::start(&arguments)?.run(&arguments),
     }));
     match done {
@@ -105,50 +56,64 @@ pub fn run() -> ExitCode {
             failure.report();
             ExitCode::from(failure.exit_code)
         }
-        Err(_) => ExitCode::from(ShellError::FAULT),
+        Err(_) => ExitCode::from(CommandError::FAULT),
+    }
+}
+
+/// Writes to stdout. A closed pipe, as after `| head`, is not an error.
+fn print(text: &[u8]) -> Result<(), CommandError> {
+    match std::io::stdout().lock().write_all(text) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(CommandError::fault(format!("stdout can't be written: {error}")))
+        }
+        _ => Ok(()),
     }
 }
 
 /// Copies a data folder to a new file.
-fn backup(folder: &Path, file: &Path) -> Result<(), ShellError> {
+fn backup(folder: &Path, file: &Path) -> Result<(), CommandError> {
     kohort_store::backup_folder(folder, file).map_err(SqlError::Store)?;
     terminal::say(&format!("copied {} to {}\n", folder.display(), file.display()));
     Ok(())
 }
 
-/// Says whether a data folder, or a backup, is sound.
-fn check(folder: &Path) -> Result<(), ShellError> {
+/// Checks a data folder or a backup for damage.
+fn check(folder: &Path) -> Result<(), CommandError> {
     kohort_store::check_folder(folder).map_err(|error| {
         let is_unsound = matches!(error, StoreError::Corrupt { .. } | StoreError::Foreign { .. });
-        let failure = ShellError::from(SqlError::Store(error));
-        ShellError { exit_code: if is_unsound { ShellError::UNSOUND } else { failure.exit_code }, ..failure }
+        let failure = CommandError::from(SqlError::Store(error));
+        CommandError { exit_code: if is_unsound { CommandError::UNSOUND } else { failure.exit_code }, ..failure }
     })?;
     check_format(folder)?;
     terminal::say(&format!("{} is sound\n", folder.display()));
     Ok(())
 }
 
+fn unreadable(path: &Path, error: &std::io::Error) -> CommandError {
+    let message = format!("{}: can't be read: {error}", path.display());
+    CommandError::new(CommandError::INPUT, message).hint("check the path")
+}
+
+fn unwritable_log(path: &Path, error: &std::io::Error) -> CommandError {
+    CommandError::fault(format!("{}: can't be written: {error}", path.display()))
+        .hint("no statement is answered without a log entry: check the path given to --log")
+}
+
 struct Shell {
     runtime: Runtime,
     engine: Engine,
     format: Format,
-    timing: Timing,
-}
-
-/// Whether it is said how long statements take.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Timing {
-    Said,
-    Unsaid,
+    /// Whether to print how long statements take.
+    is_timed: bool,
 }
 
 impl Shell {
-    fn start(arguments: &Arguments) -> Result<Self, ShellError> {
+    fn start(arguments: &Arguments) -> Result<Self, CommandError> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build();
-        let runtime = runtime.map_err(|error| ShellError::fault(format!("no threads: {error}")))?;
+        let runtime = runtime.map_err(|error| CommandError::fault(format!("can't start threads: {error}")))?;
         let log = match &arguments.log {
             None => ComplianceLog::new(),
-            Some(path) => ComplianceLog::with_file(path).map_err(|error| ShellError::log(path, &error))?,
+            Some(path) => ComplianceLog::with_file(path).map_err(|error| unwritable_log(path, &error))?,
         };
         let clock: Clock = Arc::new(chrono::Utc::now);
         let engine = match &arguments.data {
@@ -160,24 +125,23 @@ impl Shell {
         for lost in engine.take_lost() {
             terminal::warn(&format!("'{}' can't be used: {}", lost.name, lost.problem));
         }
-        let timing = if arguments.timing { Timing::Said } else { Timing::Unsaid };
-        Ok(Shell { runtime, engine, format: arguments.format(), timing })
+        Ok(Shell { runtime, engine, format: arguments.format(), is_timed: arguments.timing })
     }
 
-    fn run(&self, arguments: &Arguments) -> Result<(), ShellError> {
+    fn run(&self, arguments: &Arguments) -> Result<(), CommandError> {
         let owner = self.session(Role::Owner);
         let done = self.run_all(&owner, arguments);
         if self.runtime.block_on(owner.lock()).is_in_transaction() {
-            terminal::warn("a transaction was still under way: nothing of it is kept");
+            terminal::warn("the open transaction was not committed, so its changes are lost");
         }
         done
     }
 
-    /// Runs files, what is given, and what comes by a pipe, or talks.
-    fn run_all(&self, owner: &Arc<Mutex<Session>>, arguments: &Arguments) -> Result<(), ShellError> {
+    /// Runs the files, then the statements of the command line, or those of a pipe or a terminal.
+    fn run_all(&self, owner: &Arc<Mutex<Session>>, arguments: &Arguments) -> Result<(), CommandError> {
         for path in &arguments.file {
-            let text = std::fs::read_to_string(path).map_err(|error| ShellError::file(path, &error))?;
-            self.run_text(owner, &text).map_err(|failure| ShellError {
+            let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+            self.run_text(owner, &text).map_err(|failure| CommandError {
                 message: format!("{}: {}", path.display(), failure.message),
                 ..failure
             })?;
@@ -197,7 +161,7 @@ impl Shell {
             return self.converse(&asking, arguments);
         }
         let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).map_err(|error| ShellError::file(Path::new("stdin"), &error))?;
+        std::io::stdin().read_to_string(&mut text).map_err(|error| unreadable(Path::new("stdin"), &error))?;
         self.run_text(&asking, &text)
     }
 
@@ -205,14 +169,14 @@ impl Shell {
         Arc::new(Mutex::new(self.engine.session(role)))
     }
 
-    /// Runs all statements of a text, up to the first that fails. Nothing runs where one can't be parsed: reading the text
-    /// is part of the first one's time.
-    fn run_text(&self, session: &Arc<Mutex<Session>>, text: &str) -> Result<(), ShellError> {
+    /// Runs all statements of a text, until one fails. If one can't be parsed, none runs. The time of the first
+    /// statement includes parsing the text.
+    fn run_text(&self, session: &Arc<Mutex<Session>>, text: &str) -> Result<(), CommandError> {
         let mut start = Instant::now();
         let unread = |problem| self.runtime.block_on(session.lock()).unread(text, problem);
         for parsed in parser::parse(text).map_err(unread)? {
             let done = self.runtime.block_on(statement::run(session.clone(), parsed, self.format));
-            if self.timing == Timing::Said {
+            if self.is_timed {
                 terminal::say(&format!("time: {:.6} s\n", start.elapsed().as_secs_f64()));
             }
             done?;
@@ -221,11 +185,11 @@ impl Shell {
         Ok(())
     }
 
-    /// Talks to a person until they leave. What fails is said, and the talk goes on.
-    fn converse(&self, session: &Arc<Mutex<Session>>, arguments: &Arguments) -> Result<(), ShellError> {
-        let history = if arguments.no_history { None } else { editor::history_file() };
+    /// Reads statements from a terminal until the user leaves. After a failure, it reports the failure and continues.
+    fn converse(&self, session: &Arc<Mutex<Session>>, arguments: &Arguments) -> Result<(), CommandError> {
+        let history = if arguments.no_history { None } else { editor::history_file(|name| std::env::var_os(name)) };
         let mut editor = Editor::start(history)?;
-        terminal::say("kohort-sql. Statements end with ;  \\? helps, \\q leaves.\n");
+        terminal::say("kohort-sql. End statements with ;  Type \\? for help, \\q to leave.\n");
         loop {
             let names = self.runtime.block_on(session.lock()).names();
             let done = match editor.read(names)? {
@@ -236,11 +200,10 @@ impl Shell {
                     Ok(())
                 }
                 Input::Describe => self.run_text(session, "SHOW TABLES; SHOW ANONYMIZATION_VIEWS; SHOW DGHS"),
-                Input::Unknown(command) => Err(ShellError {
-                    exit_code: ShellError::INPUT,
-                    message: format!("there is no command {command}"),
-                    hint: Some("\\? lists all".to_owned()),
-                }),
+                Input::Unknown(command) => {
+                    let message = format!("there is no command {command}");
+                    Err(CommandError::new(CommandError::INPUT, message).hint("\\? lists all commands"))
+                }
                 Input::Statements(text) => self.run_text(session, &text),
             };
             if let Err(failure) = done {

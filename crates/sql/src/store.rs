@@ -1,8 +1,8 @@
-//! Stored tables in queries: what the embedded store keeps, as tables of DataFusion.
+//! Stored tables in queries: the tables of the embedded store as tables of DataFusion.
 //!
 //! The store itself is the crate `kohort-store`, which knows no query engine. A statement reads all its tables from one
-//! state of the store: the session puts it beside the options of the query ([`Reading`]), and scans take it from there.
-//! Within a transaction that state is the change under way, so that statements see what earlier ones did.
+//! state of the store. The session adds this state ([`Reading`]) to the options of the query, where scans find it. In a
+//! transaction it is the change under way, so that statements see the changes of earlier ones.
 
 mod conditions;
 mod numbered;
@@ -22,14 +22,14 @@ pub use table::StoredTable;
 /// The state of the store that a statement reads.
 #[derive(Clone)]
 pub enum Reading {
-    /// As it was committed.
+    /// The committed state.
     Snapshot(Snapshot),
-    /// As a transaction has changed it so far.
+    /// The state inside a transaction.
     Change(Arc<Change>),
 }
 
 impl Reading {
-    /// What is read.
+    /// The state to read.
     pub fn state(&self) -> &State {
         match self {
             Reading::Snapshot(snapshot) => snapshot,

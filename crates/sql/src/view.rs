@@ -1,14 +1,33 @@
-//! A-views: what one is, the version it is pinned to, and the operator that reads it.
+//! A-views: the definition of a view, the version it is pinned to, and the operator that reads it.
 //!
 //! ```text
 //! definition --(query, policies, DGHs)--> version: partition verified once, class directory kept
 //!                                            |
-//! SELECT ... FROM view --> provider: picks plan and classes from the directory --> AnonymizeExec --> VerifiedRows --> rows
+//! SELECT ... FROM view --> provider: chooses plan and classes --> AnonymizeExec --> VerifiedRows --> rows
 //! ```
 //!
 //! A view is opaque: to the query around it, it is a table whose rows come from nowhere. No filter, limit, projection,
-//! statistic or metric reaches what is below, because there is nothing below that an optimizer could see.
+//! statistic or metric reaches the view's own query, because the optimizer sees nothing below the view.
+//!
+//! # The way of a SELECT
+//!
+//! | step | where |
+//! | --- | --- |
+//! | 1. The statement is parsed and planned by DataFusion. | `engine/query.rs` |
+//! | 2. Comparisons with labels become "could be". | `kohort_labels::rewrite` |
+//! | 3. DataFusion asks the view for a scan, with the filters that name only quasi columns. | `provider.rs`, `AView::scan` |
+//! | 4. The view is opened: is it stale, who reads, for which purpose? | `provider.rs`, `AView::open` |
+//! | 5. The filters become [`LabelComparison`]s, and the classes that could satisfy them are chosen. | `read/choose.rs`, `class_labels.rs` |
+//! | 6. The plan is fixed, and where the private rows come from: memory, the store, or the view's query. | `read/plan.rs`, `read/source.rs` |
+//! | 7. When the first row is wanted, the operator asks joins above for more comparisons and fetches the private rows. | `read/exec.rs` |
+//! | 8. The rows get the labels of their classes and are verified as a block. | `read/assemble.rs`, `kohort_verify::verify_block` |
+//! | 9. Rows that can't satisfy the comparisons are left out, and the others leave as batches. | `read/exec.rs`, `kohort_io::write_rows` |
+//!
+//! A materialized view differs in steps 5 to 7: `materialized/read.rs` chooses among the classes in memory, and reads their
+//! rows from memory or the store. A query that needs only a few of its classes skips steps 1 to 4 and goes through
+//! `engine/query/point.rs` and `read/point.rs`, which call the same functions from step 5 on.
 
+mod class_labels;
 mod consent;
 mod definition;
 mod error;
@@ -22,11 +41,11 @@ pub use consent::Reader;
 pub use definition::{Definition, DefinitionError, ViewColumn};
 pub use error::ViewError;
 pub(crate) use error::kind_of;
-pub(crate) use materialized::EVERYBODY;
 pub use materialized::{
     Changed, Making, Materialized, MaterializedError, Origin, PolicyRows, Remade, Standing, Told, check,
 };
 pub use provider::{AView, Owner, State};
+pub use read::choose::LabelComparison;
 pub use read::exec::AnonymizeExec;
 pub use read::labels::ShownLabels;
 pub use read::plan::{Plan, PlanWish};
@@ -38,3 +57,5 @@ pub use version::digest::Digest;
 pub use version::directory::Directory;
 pub use version::fingerprint::{Fingerprint, Generations};
 pub use version::{Summary, Version};
+
+pub(crate) use crate::policy::EVERYBODY;

@@ -1,4 +1,4 @@
-//! Statements of analysts run in processes of their own, which the operating system bounds.
+//! Runs each statement of an analyst in a process of its own, whose memory the operating system limits.
 //!
 //! ```text
 //! server process                                          worker process, one per statement
@@ -8,14 +8,14 @@
 //! rows to the client                   <- rows --
 //! ```
 //!
-//! An operator that asks no memory pool, such as a cross join, can take any amount of memory, and a function that computes
-//! one value can't be stopped. In a process of its own both can: the worker limits its own memory before it looks at the
-//! plan, and is killed where nobody waits for its statement any more.
+//! Some operators, such as a cross join, do not use the memory pool and can take any amount of memory, and a function
+//! that computes one value can't be interrupted. A process can be limited and killed: the worker limits its own memory
+//! before it reads the plan, and is killed when nobody waits for its statement any more.
 //!
 //! # Guarantee
-//! A worker gets rows that left a view as a `Verified<Block>`, rows of PostgreSQL's catalog, and what the statement itself
-//! says. It opens no file and never sees a private table. A worker takes its share of `query_memory` and what it needs to
-//! start, or it ends. It ends with its statement, and with the server.
+//! A worker gets verified rows of views, rows of PostgreSQL's catalog, and the statement itself. It opens no file and
+//! never sees a private table. A worker that needs more than its share of `query_memory`, beyond what it needs to
+//! start, ends. A worker also ends with its statement and with the server.
 
 mod codec;
 mod frames;
@@ -28,5 +28,5 @@ mod run;
 pub use pool::Workers;
 pub use process::{Asker, Functions, run};
 
-/// The argument that makes a program of ours a worker.
+/// The argument that starts our programs as a worker.
 pub const WORKER: &str = "--worker";

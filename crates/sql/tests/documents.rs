@@ -1,8 +1,8 @@
-//! What README and `docs` show of `kohort-sql` is what it prints.
+//! The pages of `docs` show what `kohort-sql` really prints.
 //!
-//! Every block of SQL in these documents is run, in the project's root, after the example's `setup.sql` unless it opens
-//! its tables itself, and in a data folder of its own where it makes a
-//! materialized view. The block of text after it, where there is one, shows all lines that are printed and no other.
+//! Every block of SQL in these documents is run in the project's root. The example's `setup.sql` runs before it, unless the
+//! block opens its tables itself. A block that makes a materialized view has a data folder of its own. If a block of text follows,
+//! it must show exactly the lines that are printed.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -20,7 +20,7 @@ fn document(name: &str) -> String {
     std::fs::read_to_string(root().join(name)).unwrap()
 }
 
-/// What the command prints, words and answers, and its exit code.
+/// What the command prints to stderr and stdout, and its exit code.
 fn run(arguments: &[&str]) -> (String, Option<i32>) {
     let output = Command::new(env!("CARGO_BIN_EXE_kohort-sql")).current_dir(root()).args(arguments).output().unwrap();
     (String::from_utf8([output.stdout, output.stderr].concat()).unwrap(), output.status.code())
@@ -30,7 +30,7 @@ fn lines(text: &str) -> BTreeSet<&str> {
     text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect()
 }
 
-/// Blocks of a document: their language and text.
+/// The blocks of a document: language and text.
 fn blocks(document: &str) -> Vec<(&str, String)> {
     let mut blocks = Vec::new();
     let mut open: Option<(&str, String)> = None;
@@ -75,11 +75,6 @@ fn assert_shows_what_is_printed(name: &str) {
         n_run += 1;
     }
     assert!(n_run > 0, "{name} shows no SQL");
-}
-
-#[test]
-fn the_readme_shows_what_is_printed() {
-    assert_shows_what_is_printed("README.md");
 }
 
 #[test]

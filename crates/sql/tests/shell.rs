@@ -129,7 +129,7 @@ fn an_analyst_reads_what_the_files_of_the_owner_made() {
     assert!(stderr(&output).ends_with("table 'kohort.public.patients' not found\n"), "{}", stderr(&output));
     let (output, _folder) = run_after_setup(&["--as", "analyst", "--csv", "-c", "DROP ANONYMIZATION_VIEW seen"], "");
     assert_eq!(output.status.code(), Some(2));
-    let refused = "error: an analyst may not run this: it changes a view\n\
+    let refused = "error: analysts may not run this statement: it changes a view\n\
                    hint: analysts read anonymization views: SELECT, EXPLAIN, SET, SHOW\n";
     assert!(stderr(&output).ends_with(refused), "{}", stderr(&output));
 }
@@ -175,7 +175,7 @@ fn a_requirement_that_cannot_be_reached_has_an_exit_code_of_its_own() {
     let (output, _folder) = run_after_setup(&["-c", more], "");
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(
-        stderr(&output).contains("error: the view 'seen' stays as it was, for the new one would be unusable: "),
+        stderr(&output).contains("error: the view 'seen' stays as it was, because the new one would be unusable: "),
         "{}",
         stderr(&output)
     );
@@ -197,6 +197,18 @@ fn wrong_use_has_the_exit_code_of_wrong_input() {
     assert_eq!(run(&["--csv", "--json"], "").status.code(), Some(2));
     assert_eq!(run(&["--as", "king"], "").status.code(), Some(2));
     assert_eq!(run(&["--help"], "").status.code(), Some(0));
+}
+
+#[test]
+fn completions_and_the_manual_page_name_the_flags() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = run(&["completions", shell], "");
+        assert_eq!(script.status.code(), Some(0));
+        assert!(stdout(&script).contains("no-history") && stdout(&script).contains("backup"), "{shell}");
+    }
+    let page = run(&["man"], "");
+    assert_eq!(page.status.code(), Some(0));
+    assert!(stdout(&page).contains(".TH kohort-sql 1") && stdout(&page).contains("no\\-history"), "{}", stdout(&page));
 }
 
 #[test]
@@ -224,13 +236,16 @@ fn a_transaction_that_nobody_ended_is_said_to_be_lost() {
     let run = |sql: &str| run(&["--data", data.to_str().unwrap(), "--csv", "-c", sql], "");
     run("CREATE TABLE t (a INT)");
     let lost = run("BEGIN; INSERT INTO t VALUES (1)");
-    assert!(stderr(&lost).ends_with("warning: a transaction was still under way: nothing of it is kept\n"));
+    assert!(stderr(&lost).ends_with("warning: the open transaction was not committed, so its changes are lost\n"));
     assert!(!stderr(&run("BEGIN; INSERT INTO t VALUES (2); COMMIT")).contains("warning"));
     let file = folder.path().join("lost.sql");
     std::fs::write(&file, "BEGIN; INSERT INTO t VALUES (4)").unwrap();
     let (data, file) = (data.to_str().unwrap(), file.to_str().unwrap());
     let asked = run_with(&["--data", data, "-f", file, "--as", "analyst", "-c", "SELECT 1"]);
-    assert!(stderr(&asked).contains("nothing of it is kept"), "of the owner's file, whoever asks then");
+    assert!(
+        stderr(&asked).contains("its changes are lost"),
+        "the file runs as the owner, whatever role asks afterwards"
+    );
     let refused = run("BEGIN READ ONLY; INSERT INTO t VALUES (3); COMMIT");
     assert_eq!(refused.status.code(), Some(2));
     assert_eq!(stdout(&run("SELECT * FROM t")), "a\n2\n");

@@ -1,7 +1,7 @@
-//! How fast the store reads and writes, beside SQLite without it: `cargo run --release --example store_rates -p kohort-store`.
+//! Compares the store's speed with plain SQLite: `cargo run --release --example store_rates -p kohort-store`.
 //!
-//! Scans and lookups are the best of several runs, in processor time; writes are timed by the clock, since they wait for
-//! the disk. Both sides read and write the same values in files with the same settings.
+//! Scans and lookups are the best of several runs, in processor time. Writes are timed by the clock, because they wait
+//! for the disk. Both sides read and write the same values in files with the same settings.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let theirs = best(|| scan_plain(&plain))?;
     report("scan 1 M rows of 4 columns", ours, theirs);
     let theirs = best(|| sum_plain(&plain))?;
-    report("the same, beside sums inside SQLite", ours, theirs);
+    report("the same, compared with sums computed inside SQLite", ours, theirs);
 
     let lookups = 20_000;
     let snapshot = store.read()?;
@@ -149,7 +149,7 @@ fn insert_plain(plain: &Connection, first: i64, n_rows: i64) -> Result<(), rusql
     Ok(())
 }
 
-/// SQLite's own scan: each row is stepped to, each column asked for, and nothing kept.
+/// A scan by SQLite alone: reads each column of each row and keeps nothing.
 fn scan_plain(plain: &Connection) -> Result<(), Box<dyn std::error::Error>> {
     let mut statement = plain.prepare("SELECT id, age, weight, town FROM people")?;
     let mut rows = statement.query([])?;
@@ -169,7 +169,7 @@ fn scan_plain(plain: &Connection) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The same in SQLite's own loop, without a call for each row.
+/// A scan in a loop inside SQLite, which computes sums without a call per row.
 fn sum_plain(plain: &Connection) -> Result<(), Box<dyn std::error::Error>> {
     let sql = "SELECT sum(id), sum(age), sum(weight), sum(octet_length(town)) FROM people";
     let n_bytes: i64 = plain.query_row(sql, [], |row| row.get(3))?;
@@ -189,7 +189,7 @@ fn best(
     Ok(best)
 }
 
-/// What this process has had of the processors. Other processes do not disturb it, as they do the clock.
+/// The processor time of this process, which other processes disturb less than the clock.
 fn processor_time() -> Result<Duration, nix::Error> {
     Ok(nix::time::clock_gettime(nix::time::ClockId::CLOCK_PROCESS_CPUTIME_ID)?.into())
 }

@@ -1,4 +1,4 @@
-//! Copying the store while it runs.
+//! Copies of the store, also while it is in use.
 
 use std::path::Path;
 
@@ -10,11 +10,11 @@ use crate::folder::flush_folder;
 use crate::session::Session;
 use crate::{StoreError, format};
 
-/// Copies the store of a data folder to a new file, also while another process holds the folder: the copy is of one state
-/// that was committed. As [`Store::backup`](crate::Store::backup), it appears whole or not at all.
+/// Copies the store of a data folder to a new file, also while another process holds the folder. The copy has one
+/// committed state. Like a copy made by [`Store::backup`](crate::Store::backup), it appears whole or not at all.
 ///
 /// # Errors
-/// Where there is no store, it is damaged, or the file is there already.
+/// If there is no store, the store is damaged, or the file exists already.
 pub fn backup_folder(folder: &Path, to: &Path) -> Result<(), StoreError> {
     let file = file_of(folder)?;
     let connection = connect(&file)?;
@@ -26,8 +26,8 @@ pub(crate) fn backup(session: &Session, to: &Path) -> Result<(), StoreError> {
     session.with(|held| copy(&held.sql, to))
 }
 
-/// Copies the state that a connection sees to a new file: first beside the target, then, flushed to the disk, under its
-/// name, which fails if there is something of that name.
+/// Copies the state that a connection sees to a new file. The copy is written beside the target, flushed to the disk,
+/// and then renamed, which fails if the target exists.
 fn copy(connection: &Connection, to: &Path) -> Result<(), StoreError> {
     let failed = |error| StoreError::io(format!("can't write the backup '{}'", to.display()), error);
     if to.symlink_metadata().is_ok() {
@@ -41,13 +41,13 @@ fn copy(connection: &Connection, to: &Path) -> Result<(), StoreError> {
     let unfinished = tempfile::Builder::new().prefix(".backup-").tempdir_in(&parent).map_err(failed)?;
     let file = tempfile::NamedTempFile::new_in(unfinished.path()).map_err(failed)?;
     let mut copied = Connection::open(file.path())?;
-    // The copy is of no use before it is whole, so it needs no journal of its own.
+    // An unfinished copy is deleted anyway, so it needs no journal.
     copied.pragma_update(None, "journal_mode", "OFF")?;
     match Backup::new(connection, &mut copied)?.step(-1)? {
         StepResult::Done => {}
         _ => return Err(StoreError::Busy { waited_ms: 0 }),
     }
-    // A copy of damaged pages is no backup, and is better noticed while earlier ones are still there.
+    // Check the copy now, so that damage is noticed while earlier backups still exist.
     check_pages(&copied, Depth::Pages)?;
     drop(copied);
     file.as_file().sync_all().map_err(failed)?;

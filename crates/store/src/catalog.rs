@@ -1,7 +1,7 @@
-//! [`Catalog`]: what each table is named in the file, and by users.
+//! [`Catalog`]: the tables by their users' names, and their names in the file.
 //!
-//! In the file, table 3 is `t3`, its columns are `c0`, `c1`, ..., and `row` numbers its rows; index 5 is `i5`. All SQL of
-//! the store is made of such names; those of users are only ever bound as values.
+//! In the file, table 3 is called `t3`, its columns `c0`, `c1`, ..., the column of row numbers `row`, and index 5 `i5`.
+//! All SQL of the store uses these names. Users' names are only bound as values.
 
 use std::collections::BTreeMap;
 
@@ -20,9 +20,9 @@ pub(crate) struct Catalog {
 pub(crate) struct Table {
     pub(crate) id: i64,
     pub(crate) description: TableDescription,
-    /// The columns' stored types.
+    /// The stored types of the columns.
     pub(crate) types: Vec<StoredType>,
-    /// Columns that an index begins with.
+    /// The first column of each index.
     pub(crate) leading: Vec<usize>,
 }
 
@@ -90,7 +90,7 @@ fn read_table(connection: &Connection, id: i64, name: String, kind: &str) -> Res
     Ok(Table { id, description: TableDescription { name, columns, primary_key, indexes, kind }, types, leading })
 }
 
-/// Makes a table with its indexes.
+/// Creates a table with its indexes.
 pub(crate) fn create_table(connection: &Connection, description: &TableDescription) -> Result<(), StoreError> {
     description.validate()?;
     let kind = match description.kind {
@@ -120,7 +120,7 @@ pub(crate) fn create_table(connection: &Connection, description: &TableDescripti
     Ok(())
 }
 
-/// What the catalog calls an index of a user.
+/// The catalog's word for an index that a user created.
 pub(crate) fn role(uniqueness: Uniqueness) -> &'static str {
     match uniqueness {
         Uniqueness::Plain => "plain",
@@ -128,7 +128,7 @@ pub(crate) fn role(uniqueness: Uniqueness) -> &'static str {
     }
 }
 
-/// Makes an index over columns of a table.
+/// Creates an index over columns of a table.
 pub(crate) fn create_index(
     connection: &Connection,
     table_id: i64,

@@ -2,8 +2,8 @@
 //!
 //! # Guarantee
 //!
-//! Each call does all it says or nothing: a batch of which one row is refused leaves no row. What several calls do together
-//! is undone together through a [`Savepoint`]. A change that is dropped was never there.
+//! Each call takes effect as a whole or not at all: if one row of a batch is refused, no row is inserted. A
+//! [`Savepoint`] undoes several calls together. Dropping a change undoes all of it.
 
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -17,13 +17,12 @@ use crate::encoding::Cells;
 use crate::session::{Held, Session};
 use crate::{State, StoreError, TableDescription, Uniqueness};
 
-/// The change under way. Reads see what it wrote.
+/// A change under way. Its own reads see what it wrote.
 pub struct Change {
     state: State,
 }
 
-/// A place in a change to which it can be undone. One that a later call of [`Change::undo`] or [`Change::release`] for an
-/// earlier savepoint took with it is not known any more.
+/// A place in a change to which it can be undone. Undoing or releasing an earlier savepoint ends all later ones.
 #[derive(Debug)]
 pub struct Savepoint {
     name: String,
@@ -39,7 +38,7 @@ impl Deref for Change {
 
 impl Drop for Change {
     fn drop(&mut self) {
-        // Scans may keep the session, but not the transaction. Nothing is kept even if its end fails.
+        // Open scans may keep the session, but the transaction ends now. SQLite keeps nothing of it even if this fails.
         let _ = self.state.session.close();
     }
 }
@@ -49,7 +48,7 @@ impl Change {
         Self { state: State { session: Arc::new(session) } }
     }
 
-    /// Makes a table.
+    /// Creates a table.
     pub fn create_table(&self, description: &TableDescription) -> Result<(), StoreError> {
         self.all_or_nothing(|held| {
             if held.catalog.tables.contains_key(&description.name) {
@@ -71,7 +70,7 @@ impl Change {
         })
     }
 
-    /// Makes an index over columns of a table.
+    /// Creates an index over columns of a table.
     pub fn create_index(&self, table: &str, columns: &[String], uniqueness: Uniqueness) -> Result<(), StoreError> {
         self.all_or_nothing(|held| {
             let found = held.catalog.table(table)?;
@@ -93,7 +92,7 @@ impl Change {
         self.state.session.with(|held| held.next_row(held.catalog.table(table)?.id))
     }
 
-    /// Appends rows, whose columns are those of the table in its order, and returns their numbers.
+    /// Appends rows and returns their numbers. The columns must be the table's columns in the same order.
     pub fn insert(&self, table: &str, rows: &RecordBatch) -> Result<Range<i64>, StoreError> {
         self.all_or_nothing(|held| {
             let catalog = held.catalog.clone();
@@ -117,7 +116,7 @@ impl Change {
         })
     }
 
-    /// Removes the rows of these numbers.
+    /// Removes the rows with these numbers.
     pub fn delete(&self, table: &str, numbers: &[i64]) -> Result<(), StoreError> {
         self.all_or_nothing(|held| {
             let id = held.catalog.table(table)?.id;
@@ -133,18 +132,18 @@ impl Change {
         })
     }
 
-    /// Gives the rows of these numbers new values in some columns: the row at each position of `columns` is for the number
-    /// at the same position.
+    /// Changes some columns of the rows with these numbers. Each row of `columns` has the new values for the number at
+    /// the same position.
     pub fn update(&self, table: &str, numbers: &[i64], columns: &RecordBatch) -> Result<(), StoreError> {
         self.all_or_nothing(|held| {
             let catalog = held.catalog.clone();
             let found = catalog.table(table)?;
             let other = |why: &str| StoreError::OtherColumns { table: table.to_owned(), why: why.to_owned() };
             if columns.num_rows() != numbers.len() {
-                return Err(other("there are not as many rows as numbers"));
+                return Err(other("the number of rows is not the number of row numbers"));
             }
             if columns.num_columns() == 0 {
-                return Err(other("there are none"));
+                return Err(other("there are no columns"));
             }
             let names: Vec<String> = columns.schema().fields().iter().map(|field| field.name().clone()).collect();
             let positions = found.description.positions(&names)?;
@@ -167,7 +166,7 @@ impl Change {
         .map_err(StoreError::without_row)
     }
 
-    /// Keeps a text under a kind and a name, in place of any that was there.
+    /// Stores a text under a kind and a name, and replaces an older one.
     pub fn put_record(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError> {
         self.state.session.with(|held| {
             let mut statement = held.sql.prepare_cached("INSERT OR REPLACE INTO records VALUES (?, ?, ?)")?;
@@ -176,7 +175,7 @@ impl Change {
         })
     }
 
-    /// Removes the text under a kind and a name; says whether there was one.
+    /// Removes the text under a kind and a name, and returns whether there was one.
     pub fn remove_record(&self, kind: &str, name: &str) -> Result<bool, StoreError> {
         self.state.session.with(|held| {
             let mut statement = held.sql.prepare_cached("DELETE FROM records WHERE kind = ? AND name = ?")?;
@@ -194,19 +193,19 @@ impl Change {
         })
     }
 
-    /// Keeps what was done since the savepoint, as part of the change.
+    /// Ends the savepoint. What was done since then stays part of the change.
     #[expect(clippy::needless_pass_by_value, reason = "a savepoint ends once")]
     pub fn release(&self, savepoint: Savepoint) -> Result<(), StoreError> {
         self.state.session.with(|held| held.run(&format!("RELEASE {}", savepoint.name)))
     }
 
-    /// Undoes what was done since the savepoint, and nothing before.
+    /// Undoes everything since the savepoint.
     #[expect(clippy::needless_pass_by_value, reason = "a savepoint ends once")]
     pub fn undo(&self, savepoint: Savepoint) -> Result<(), StoreError> {
         self.state.session.with(|held| held.undo(&savepoint.name))
     }
 
-    /// Keeps the change, on the disk, for all who read from now on.
+    /// Commits the change to the disk. New snapshots see it.
     pub fn commit(&self) -> Result<(), StoreError> {
         let session = &self.state.session;
         session.with(|held| {
@@ -220,12 +219,12 @@ impl Change {
         session.close()
     }
 
-    /// Forgets the change, as dropping it does, and says if that failed.
+    /// Undoes the change, as dropping it does, and reports a failure.
     pub fn rollback(&self) -> Result<(), StoreError> {
         self.state.session.close()
     }
 
-    /// Does the work, or undoes what it did.
+    /// Does the work, or undoes all of it if it fails.
     fn all_or_nothing<T>(&self, work: impl FnOnce(&mut Held) -> Result<T, StoreError>) -> Result<T, StoreError> {
         self.state.session.with(|held| {
             held.run("SAVEPOINT step")?;
@@ -235,8 +234,8 @@ impl Change {
                     Ok(done)
                 }
                 Err(error) => {
-                    // After some failures SQLite has undone the whole transaction already; then there is nothing to undo,
-                    // and the next call finds the transaction over.
+                    // After some failures SQLite has already rolled back the whole transaction. Then there is nothing
+                    // to undo, and the next call returns `TransactionOver`.
                     if !held.sql.is_autocommit() {
                         held.undo("step")?;
                     }
@@ -253,7 +252,7 @@ impl Held {
         Ok(())
     }
 
-    /// Undoes what was done since a savepoint, and ends it.
+    /// Undoes everything since a savepoint, and ends the savepoint.
     fn undo(&mut self, savepoint: &str) -> Result<(), StoreError> {
         self.run(&format!("ROLLBACK TO {savepoint}"))?;
         self.run(&format!("RELEASE {savepoint}"))?;
@@ -263,7 +262,7 @@ impl Held {
         self.read_catalog()
     }
 
-    /// Lets scans of the table that are under way know that it changed.
+    /// Records that the table changed, so that open scans of it fail.
     fn note_write(&mut self, table_id: i64) {
         *self.writes.entry(table_id).or_default() += 1;
     }
@@ -278,7 +277,7 @@ impl Held {
     }
 }
 
-/// The positions of all columns, if those of the batch are the table's.
+/// The positions of all columns, if the batch has exactly the table's columns.
 fn whole_width(table: &Table, rows: &RecordBatch) -> Result<Vec<usize>, StoreError> {
     let columns = &table.description.columns;
     let schema = rows.schema();
@@ -290,7 +289,7 @@ fn whole_width(table: &Table, rows: &RecordBatch) -> Result<Vec<usize>, StoreErr
     Ok((0..columns.len()).collect())
 }
 
-/// The cells of a batch, whose columns are those at these positions of the table.
+/// The cells of a batch, whose columns are the table's columns at these positions.
 fn cells<'a>(table: &Table, positions: &[usize], rows: &'a RecordBatch) -> Result<Vec<(usize, Cells<'a>)>, StoreError> {
     let mut cells = Vec::with_capacity(positions.len());
     for (array, position) in rows.columns().iter().zip(positions) {
@@ -310,7 +309,7 @@ fn cells<'a>(table: &Table, positions: &[usize], rows: &'a RecordBatch) -> Resul
     Ok(cells)
 }
 
-/// Binds the cells of a row to the parameters of a statement from `first` on.
+/// Binds the cells of a row to the parameters of a statement, starting with parameter `first`.
 fn bind(
     statement: &mut Statement<'_>,
     first: usize,
@@ -342,7 +341,7 @@ fn number(position: usize) -> Option<u64> {
     Some(position as u64 + 1)
 }
 
-/// Why SQLite refused a row.
+/// Converts the error with which SQLite refused a row.
 fn refused(error: rusqlite::Error, table: &Table, row: usize) -> StoreError {
     let rusqlite::Error::SqliteFailure(code, Some(message)) = &error else {
         return error.into();
@@ -350,7 +349,8 @@ fn refused(error: rusqlite::Error, table: &Table, row: usize) -> StoreError {
     if code.code != ErrorCode::ConstraintViolation {
         return error.into();
     }
-    // "UNIQUE constraint failed: t3.c0, t3.c2": names of the file, which say the positions of the columns.
+    // The message is "UNIQUE constraint failed: t3.c0, t3.c2". The names in the file contain the positions of the
+    // columns.
     let named = message.rsplit_once(": ").map_or("", |(_, columns)| columns);
     let column = |name: &str| {
         let position: usize = name.rsplit_once(".c")?.1.parse().ok()?;

@@ -1,8 +1,8 @@
-//! Whether a store's files are sound.
+//! Checks a store's files for damage.
 //!
-//! SQLite keeps no checksums of pages. What is found is damage of the structure: pages that are no part of a tree, rows out
-//! of order, values of another type, rows and indexes that do not agree. A byte that changed within a value of a column
-//! without an index is not found.
+//! SQLite has no checksums of pages. So only damage of the structure is found: pages outside every tree, rows out of
+//! order, values of a wrong type, rows and indexes that do not agree. A changed byte inside a value is not found if its
+//! column has no index.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -15,19 +15,19 @@ use crate::format::Content;
 use crate::log::check_log;
 use crate::{StoreError, format};
 
-/// How long reading waits for another process that recovers the store.
+/// How long to wait for another process that recovers the store.
 const WAIT: Duration = Duration::from_secs(10);
 
-/// How closely a file is looked at.
+/// How thoroughly a file is checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// Every page, and every row by itself.
+    /// Checks every page, and every row by itself.
     Pages,
-    /// Also whether indexes and rows agree, which takes twenty times as long.
+    /// Also checks whether indexes and rows agree, which takes twenty times as long.
     Everything,
 }
 
-/// Reads a file and says whether it is sound.
+/// Reads a file and checks it for damage.
 pub(crate) fn check_pages(connection: &Connection, depth: Depth) -> Result<(), StoreError> {
     let statement = match depth {
         Depth::Pages => "PRAGMA quick_check(1)",
@@ -40,16 +40,17 @@ pub(crate) fn check_pages(connection: &Connection, depth: Depth) -> Result<(), S
     Err(StoreError::corrupt("pages, rows and indexes do not agree"))
 }
 
-/// Reads the whole store of a data folder, or a backup, and says whether it is sound, also while another process holds the
+/// Reads the whole store of a data folder, or a backup, and checks it for damage, also while another process holds the
 /// folder.
 ///
 /// # Errors
-/// What is damaged, in which file; or why it can't be read.
+/// What is damaged in which file, or why the store can't be read.
 pub fn check_folder(path: &Path) -> Result<(), StoreError> {
     let is_folder = path.is_dir();
     let file = if is_folder { file_of(path)? } else { found(path, path)? };
     let check = || {
-        // Whoever holds the folder writes to its log, and knew it to be whole when they opened it.
+        // If a process holds the folder, don't check the log: that process writes to it, and has checked it when it
+        // opened the folder.
         if is_folder && let Some(_held) = free_lock(path) {
             check_log(&file)?;
         }
@@ -60,10 +61,11 @@ pub fn check_folder(path: &Path) -> Result<(), StoreError> {
     check().map_err(|error| error.in_file(&file))
 }
 
-/// The text that a data folder, or a backup, keeps under a kind and a name, also while another process holds the folder.
+/// The text that is stored in a data folder or a backup under a kind and a name, also while another process holds the
+/// folder.
 ///
 /// # Errors
-/// Where it is not a store of a format that is known, or can't be read.
+/// If this is not a store of a known format, or can't be read.
 pub fn record_of(path: &Path, kind: &str, name: &str) -> Result<Option<String>, StoreError> {
     let file = if path.is_dir() { file_of(path)? } else { found(path, path)? };
     let connection = connect(&file)?;
@@ -77,7 +79,7 @@ pub fn record_of(path: &Path, kind: &str, name: &str) -> Result<Option<String>, 
     read().map_err(|error: StoreError| error.in_file(&file))
 }
 
-/// The file of the store in a data folder. Absolute, so SQLite can't take it for a URI.
+/// The file of the store in a data folder. The path is absolute, so SQLite can't take it for a URI.
 pub(crate) fn file_of(folder: &Path) -> Result<PathBuf, StoreError> {
     found(&folder.join("kohort.db"), folder)
 }
@@ -89,15 +91,15 @@ fn found(file: &Path, named: &Path) -> Result<PathBuf, StoreError> {
     })
 }
 
-/// A connection that reads a file which others may have open.
+/// Opens a file for reading, which other processes may have open.
 pub(crate) fn connect(file: &Path) -> Result<Connection, StoreError> {
-    // What the operating system says of it is clearer than what SQLite does.
+    // Try to open the file first: the operating system's error is clearer than SQLite's.
     File::open(file).map_err(|error| StoreError::io(format!("can't read '{}'", file.display()), error))?;
     let open = || {
         let connection = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         connection.busy_timeout(WAIT)?;
         connection.pragma_update(None, "cell_size_check", true)?;
-        // The state that it sees from now on.
+        // This first read fixes the state that the connection sees.
         connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
         Ok(connection)
     };
@@ -108,7 +110,7 @@ pub(crate) fn connect(file: &Path) -> Result<Connection, StoreError> {
     })
 }
 
-/// The lock of a folder that nobody holds, until it is dropped.
+/// Locks a folder, unless another process holds it. Dropping the result unlocks.
 fn free_lock(folder: &Path) -> Option<File> {
     let lock = File::open(folder.join("kohort.lock")).ok()?;
     lock.try_lock().is_ok().then_some(lock)

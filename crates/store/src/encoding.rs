@@ -1,21 +1,22 @@
-//! [`StoredType`]: how the values of each Arrow type lie in SQLite, so that SQLite compares them as Arrow does.
+//! [`StoredType`]: how the values of each Arrow type are stored in SQLite, so that SQLite compares them as Arrow does.
 //!
 //! | Arrow | SQLite | order |
 //! | --- | --- | --- |
 //! | `Boolean` | INTEGER 0, 1 | false first |
 //! | `Int8` to `Int64`, `UInt8` to `UInt32` | INTEGER | by value |
-//! | `Float64` | INTEGER: the bits, those below the sign turned over if it is set | IEEE total order |
+//! | `Float64` | INTEGER: the bits; of a negative number, all but the sign inverted | IEEE total order |
 //! | `Utf8` | TEXT, collation BINARY | by bytes |
 //! | `Binary` | BLOB | by bytes |
 //! | `Date32` | INTEGER days from 1970 | by value |
 //! | `Timestamp(Microsecond)` | INTEGER microseconds from 1970 | by value |
 //! | `Decimal128` of up to 18 digits | INTEGER, scaled | by value |
-//! | `Decimal128` of more digits | BLOB of 16 bytes, most significant first, sign bit turned over | by value |
+//! | `Decimal128` of more digits | BLOB of 16 bytes, most significant first, sign bit inverted | by value |
 //!
 //! # Deviations
 //!
-//! Floats are not REAL, since SQLite makes NaN a missing value and -0.0 a 0.0. As the integer above they keep every bit,
-//! and Arrow's order: -0.0 is below 0.0, and NaN equals itself and is above infinity (below all, if its sign is set).
+//! Floats are not stored as REAL, because SQLite turns NaN into a missing value and -0.0 into 0.0. As integers they
+//! keep every bit and have Arrow's order: -0.0 is below 0.0, and NaN equals itself and is above infinity (below
+//! everything if its sign is set).
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -33,13 +34,13 @@ mod columns;
 
 pub(crate) use columns::ColumnBuilder;
 
-/// Decimals of up to so many digits are integers of 64 bits.
+/// Decimals of up to this many digits are stored as integers of 64 bits.
 const INTEGER_DIGITS: u8 = 18;
 
-/// Decimals have up to so many digits.
+/// The largest number of digits of a decimal.
 const MOST_DIGITS: u8 = 38;
 
-/// A type that the store keeps.
+/// A type that the store supports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StoredType {
     Boolean,
@@ -112,7 +113,7 @@ impl StoredType {
         }
     }
 
-    /// The type as the catalog of the file names it. Part of the format.
+    /// The type's name in the catalog of the file. The names are part of the file format.
     pub(crate) fn catalog_name(&self) -> String {
         match self {
             Self::Boolean => "boolean".to_owned(),
@@ -133,7 +134,7 @@ impl StoredType {
         }
     }
 
-    /// The type of this name in the catalog.
+    /// The type with this name in the catalog.
     pub(crate) fn from_catalog_name(name: &str) -> Option<Self> {
         Some(match name {
             "boolean" => Self::Boolean,
@@ -159,35 +160,35 @@ impl StoredType {
         })
     }
 
-    /// Decimals of so many digits, as far as 128 bits hold them.
+    /// Decimals of this many digits; `None` if they do not fit into 128 bits.
     fn decimal(digits: u8, scale: i8) -> Option<Self> {
         (1..=MOST_DIGITS).contains(&digits).then_some(Self::Decimal { digits, scale })
     }
 }
 
-/// The integer by which a float is stored.
+/// The integer as which a float is stored.
 pub(crate) fn float_to_stored(value: f64) -> i64 {
     let bits = value.to_bits().cast_signed();
-    // Of negative numbers, turn over all bits but the sign: the larger the magnitude, the smaller the integer.
+    // Invert all bits of a negative number except the sign: the larger its magnitude, the smaller the integer.
     bits ^ ((bits >> 63) & i64::MAX)
 }
 
-/// The float that is stored by an integer.
+/// The float that is stored as this integer.
 pub(crate) fn float_from_stored(stored: i64) -> f64 {
     f64::from_bits((stored ^ ((stored >> 63) & i64::MAX)).cast_unsigned())
 }
 
-/// The bytes by which a decimal of many digits is stored.
+/// The bytes as which a decimal of many digits is stored.
 pub(crate) fn wide_decimal_to_stored(value: i128) -> [u8; 16] {
     (value ^ i128::MIN).to_be_bytes()
 }
 
-/// The decimal of many digits that is stored by bytes.
+/// Reads back a decimal that has too many digits for a 64-bit integer, so it is stored as bytes.
 pub(crate) fn wide_decimal_from_stored(stored: [u8; 16]) -> i128 {
     i128::from_be_bytes(stored) ^ i128::MIN
 }
 
-/// Whether a decimal has at most so many digits.
+/// Whether a decimal has at most this many digits.
 pub(crate) fn has_digits(value: i128, digits: u8) -> bool {
     value.unsigned_abs() < 10_u128.pow(u32::from(digits))
 }
@@ -282,7 +283,7 @@ fn integer<'a, T: ArrowPrimitiveType<Native: Into<i64>>>(array: &PrimitiveArray<
     if array.is_null(row) { Bound::Null } else { Bound::Integer(array.value(row).into()) }
 }
 
-/// A decimal of a column with so many digits; `None` if it has more.
+/// A value of a decimal column with this many digits; `None` if the value has more.
 pub(crate) fn decimal<'a>(value: i128, digits: u8) -> Option<Bound<'a>> {
     if !has_digits(value, digits) {
         return None;

@@ -1,14 +1,14 @@
-//! What can go wrong in the store, and what to do about it.
+//! [`StoreError`]: what can go wrong in the store, with hints.
 //!
-//! Messages hold names of tables and columns, and numbers of rows; never a cell, and never a message of SQLite, whose
-//! wording is not ours to promise.
+//! Messages contain names of tables and columns, and row numbers. They never contain a cell, and never a message of
+//! SQLite, because we can't know what it contains.
 
 use std::path::{Path, PathBuf};
 
 use arrow_schema::DataType;
 use rusqlite::ErrorCode;
 
-/// Why the store refused or failed.
+/// A failure of the store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -17,7 +17,7 @@ pub enum StoreError {
     Locked {
         /// The data folder.
         folder: PathBuf,
-        /// Who holds it, as far as it said: `process 123` or `another process`.
+        /// The holder, if known: `process 123` or `another process`.
         holder: String,
     },
     /// Another change was under way for longer than the store waits.
@@ -32,36 +32,36 @@ pub enum StoreError {
         /// The data folder.
         folder: PathBuf,
     },
-    /// There is no room left for what was written. Nothing of the change remains.
+    /// There is no room left on the disk. Nothing of the change remains.
     #[error("the disk is full")]
     Full,
     /// A file is damaged.
     #[error("{} is damaged: {what}", named(file.as_deref()))]
     Corrupt {
-        /// The file; known wherever a store says this.
+        /// The file. Errors that leave the crate always have it.
         file: Option<PathBuf>,
-        /// What was found.
+        /// What is damaged.
         what: String,
     },
-    /// There is no store where one was named.
+    /// There is no store in the named place.
     #[error("there is no store in '{}'", path.display())]
     Absent {
-        /// Where it was looked for.
+        /// The place.
         path: PathBuf,
     },
-    /// A store that is there and can't be read.
+    /// The store exists, but can't be read.
     #[error("'{}' can't be read", file.display())]
     Unreadable {
         /// The file.
         file: PathBuf,
     },
-    /// The file is an SQLite file of something else, or none at all.
+    /// The file is an SQLite file of another program, or not an SQLite file.
     #[error("'{}' is not a store of kohort", file.display())]
     Foreign {
         /// The file.
         file: PathBuf,
     },
-    /// A file in the place of a data folder.
+    /// The named data folder is a file.
     #[error("'{}' is a file, not a data folder", path.display())]
     NoFolder {
         /// The file.
@@ -72,65 +72,65 @@ pub enum StoreError {
     NewerFormat {
         /// The format of the file.
         found: i64,
-        /// The newest format that is known here.
+        /// The newest format that this version knows.
         known: i64,
     },
-    /// The target of a backup is there already.
+    /// The target of a backup exists already.
     #[error("'{}' exists already", target.display())]
     BackupExists {
         /// The target.
         target: PathBuf,
     },
-    /// There is no such table.
+    /// The table does not exist.
     #[error("there is no table '{table}'")]
     UnknownTable {
-        /// The name that was asked for.
+        /// The table.
         table: String,
     },
-    /// There is no such column.
+    /// The column does not exist.
     #[error("table '{table}' has no column '{column}'")]
     UnknownColumn {
         /// The table.
         table: String,
-        /// The name that was asked for.
+        /// The column.
         column: String,
     },
-    /// There is no row of this number.
+    /// The row does not exist.
     #[error("table '{table}' has no row {row}")]
     UnknownRow {
         /// The table.
         table: String,
-        /// The number that was asked for.
+        /// The number of the row.
         row: i64,
     },
-    /// A table of this name is there already.
-    #[error("there is a table '{table}' already")]
+    /// A table of this name exists already.
+    #[error("table '{table}' exists already")]
     TableExists {
         /// The name.
         table: String,
     },
-    /// A description of a table that can't be made.
-    #[error("table '{table}' can't be made: {why}")]
+    /// The table can't be created.
+    #[error("can't create table '{table}': {why}")]
     BadDescription {
         /// The table.
         table: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// A type that the store does not keep.
-    #[error("column '{column}' is of type {data_type}, which the store does not keep")]
+    /// The store does not support the type.
+    #[error("column '{column}' has the type {data_type}, which the store does not support")]
     UnsupportedType {
         /// The column.
         column: String,
-        /// Its type.
+        /// The column's type.
         data_type: DataType,
     },
-    /// A batch whose columns are not those of the table.
+    /// The columns of a batch are not the columns of the table.
     #[error("the rows for table '{table}' do not have its columns: {why}")]
     OtherColumns {
         /// The table.
         table: String,
-        /// What differs.
+        /// The difference.
         why: String,
     },
     /// A condition compares a column with a value of another type.
@@ -141,101 +141,103 @@ pub enum StoreError {
         /// The column's type.
         data_type: DataType,
     },
-    /// More conditions than a scan takes, or more values in them.
+    /// A scan has too many conditions, or too many values in them.
     #[error("a scan of table '{table}' takes at most {most} {what}")]
     TooManyConditions {
         /// The table.
         table: String,
-        /// Conditions, or values in them.
+        /// What there is too much of: conditions, or values in them.
         what: &'static str,
-        /// How many it takes.
+        /// The limit.
         most: usize,
     },
-    /// A value that the column's type has no room for.
+    /// A value is out of the range of the column's type.
     #[error("{}the value of column '{column}' does not fit its type {data_type}", at(*row))]
     DoesNotFit {
         /// The column.
         column: String,
         /// The column's type.
         data_type: DataType,
-        /// The number of the row among those that came with it, from 1; none where rows are changed.
+        /// The row's number in its batch, from 1; `None` for rows that are updated.
         row: Option<u64>,
     },
-    /// A missing value where the column must have one.
+    /// A value is missing in a column that must have one.
     #[error("{}column '{column}' must have a value", at(*row))]
     Missing {
         /// The column.
         column: String,
-        /// The number of the row among those that came with it, from 1; none where rows are changed.
+        /// The row's number in its batch, from 1; `None` for rows that are updated.
         row: Option<u64>,
     },
-    /// A row that agrees with another in columns that must be unique.
-    #[error("{}table '{table}' has a row with the same {} already", at(*row), columns.join(", "))]
+    /// A row equals another in columns that must be unique.
+    #[error("{}table '{table}' already has a row with the same {}", at(*row), columns.join(", "))]
     Duplicate {
         /// The table.
         table: String,
         /// The columns that must be unique together.
         columns: Vec<String>,
-        /// The number of the row among those that came with it, from 1; none where rows are changed.
+        /// The row's number in its batch, from 1; `None` for rows that are updated.
         row: Option<u64>,
     },
-    /// A unique index over columns in which rows agree.
-    #[error("table '{table}' has rows that agree in {}", columns.join(", "))]
+    /// A unique index can't be created, because rows are equal in its columns.
+    #[error("table '{table}' has rows with the same {}", columns.join(", "))]
     NotUnique {
         /// The table.
         table: String,
         /// The columns of the index.
         columns: Vec<String>,
     },
-    /// A scan of a change goes on after the change wrote to the table.
+    /// A scan was continued after the same change wrote to the table.
     #[error("table '{table}' was changed while it was read")]
     ChangedUnderScan {
         /// The table.
         table: String,
     },
-    /// The transaction ended, by its commit, its rollback, or an earlier failure.
-    #[error("the transaction is over")]
+    /// The transaction has ended, by a commit, a rollback, or an earlier failure.
+    #[error("the transaction has ended")]
     TransactionOver,
     /// The operating system refused something.
     #[error("{doing}: {source}")]
     Io {
         /// What was attempted.
         doing: String,
-        /// The refusal.
+        /// The system's error.
         source: std::io::Error,
     },
     /// Any other failure of SQLite.
     #[error("SQLite failed with code {code}")]
     Sqlite {
-        /// Its extended result code.
+        /// SQLite's extended result code.
         code: i32,
     },
 }
 
 impl StoreError {
-    /// What to do about it, where there is something.
+    /// How to solve the problem, if there is a way.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Locked { .. } => Some("one process opens a data folder at a time: stop the other, or ask it instead"),
-            Self::Busy { .. } => Some("try again when the other change has ended"),
+            Self::Locked { .. } => {
+                Some("only one process can open a data folder: stop the other one, or connect to it")
+            }
+            Self::Busy { .. } => Some("try again after the other change has ended"),
             Self::ReadOnly { .. } => Some("make the folder and its files writable for this user, or copy it elsewhere"),
-            Self::Full => Some("make room on the disk; what was committed before is still there"),
+            Self::Full => Some("free some disk space; everything committed before is still there"),
             Self::Corrupt { .. } => Some("restore the store from a backup"),
             Self::Absent { .. } => Some("name a folder that kohort made, or a backup"),
             Self::Unreadable { .. } => {
-                Some("be the user it belongs to: reading takes a lock, in a file beside it that has to be written")
+                Some("run this as the owner of the file: reading needs a lock, which is written to a file beside it")
             }
             Self::Foreign { .. } => Some("name a folder that kohort made, or one that does not exist yet"),
             Self::NoFolder { .. } => Some("put a backup into a folder of its own, under the name kohort.db"),
-            Self::NewerFormat { .. } => Some("use the kohort that wrote it, or a newer one"),
+            Self::NewerFormat { .. } => Some("use the version of kohort that wrote it, or a newer one"),
             Self::BackupExists { .. } => Some("name a file that does not exist yet; backups are never overwritten"),
             Self::ChangedUnderScan { .. } => Some("read all rows before writing to their table"),
-            Self::TransactionOver => Some("begin a new one"),
+            Self::TransactionOver => Some("begin a new transaction"),
             _ => None,
         }
     }
 
-    /// The same, of rows that were there before: where one stands among those that change is no place anybody knows.
+    /// The same error without the row number. Updated rows come in an order that users do not know.
     pub(crate) fn without_row(mut self) -> Self {
         if let Self::DoesNotFit { row, .. } | Self::Missing { row, .. } | Self::Duplicate { row, .. } = &mut self {
             *row = None;
@@ -243,7 +245,7 @@ impl StoreError {
         self
     }
 
-    /// The same, of a batch that so many rows came before: a row's number is counted from the first of them.
+    /// The same error for a later batch: adds the number of rows before the batch to the row number.
     #[must_use]
     pub fn after_rows(mut self, n_before: u64) -> Self {
         if let Self::DoesNotFit { row: Some(row), .. }
@@ -255,12 +257,12 @@ impl StoreError {
         self
     }
 
-    /// Damage in a file that [`StoreError::in_file`] names.
+    /// Damage. [`StoreError::in_file`] adds the file.
     pub(crate) fn corrupt(what: impl Into<String>) -> Self {
         Self::Corrupt { file: None, what: what.into() }
     }
 
-    /// The same, and in which file it was found where something is damaged.
+    /// Adds the file to an error about damage.
     pub(crate) fn in_file(self, file: &Path) -> Self {
         match self {
             Self::Corrupt { file: None, what } => Self::Corrupt { file: Some(file.to_owned()), what },
@@ -277,7 +279,7 @@ impl StoreError {
     }
 }
 
-/// How a message begins that is of a row.
+/// The beginning of a message about a row.
 fn at(row: Option<u64>) -> String {
     row.map(|row| format!("row {row}: ")).unwrap_or_default()
 }
@@ -289,12 +291,12 @@ impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         let (rusqlite::Error::SqliteFailure(found, _) | rusqlite::Error::SqlInputError { error: found, .. }) = error
         else {
-            // The statements are the store's own, so what they give has the shape it asks for, unless the file is damaged.
-            return Self::corrupt("a value of the store's own tables has an unknown form");
+            // All statements are the store's own, so a result of an unexpected type means that the file is damaged.
+            return Self::corrupt("a value of the store's own tables has a wrong type");
         };
         match found.code {
             ErrorCode::DiskFull => Self::Full,
-            // The file beside the log that readers share could not become as large as it has to be.
+            // The file beside the log that readers share could not grow.
             _ if found.extended_code == SHARED_MEMORY_SIZE => Self::Full,
             ErrorCode::DatabaseCorrupt => Self::corrupt("a page can't be read"),
             ErrorCode::NotADatabase => Self::corrupt("it is not an SQLite file"),
@@ -304,7 +306,7 @@ impl From<rusqlite::Error> for StoreError {
     }
 }
 
-/// A damaged file, in a message.
+/// The name of a damaged file for a message.
 fn named(file: Option<&Path>) -> String {
     file.map_or_else(|| "the store's file".to_owned(), |file| format!("'{}'", file.display()))
 }

@@ -2,9 +2,9 @@
 //!
 //! # Guarantee
 //!
-//! The lock is the operating system's, on `kohort.lock`, and ends with the process however that ends: the file that a
-//! killed process leaves behind locks nothing. The folder is made for its user alone (0700), and so are its files (0600;
-//! SQLite gives the mode of `kohort.db` to the files beside it).
+//! The lock is a lock of the operating system on `kohort.lock`, which ends with the process. So the file that a killed
+//! process leaves behind does not lock anything. Only the user can access the folder (0700) and its files (0600; SQLite
+//! gives the mode of `kohort.db` to the files beside it).
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};
@@ -12,16 +12,16 @@ use std::path::{Path, PathBuf};
 
 use crate::StoreError;
 
-/// The folder, as long as it is held.
+/// A locked data folder.
 pub(crate) struct Folder {
-    /// The file of the store. Absolute, so SQLite can't take it for a URI.
+    /// The file of the store. The path is absolute, so SQLite can't take it for a URI.
     pub(crate) file: PathBuf,
     path: PathBuf,
     lock: File,
 }
 
 impl Folder {
-    /// Makes the folder if there is none, and takes it for this process.
+    /// Creates the folder if it does not exist, and locks it for this process.
     pub(crate) fn hold(path: &Path) -> Result<Self, StoreError> {
         let refused = |doing: &str, error: std::io::Error| match error.kind() {
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
@@ -61,7 +61,7 @@ impl Folder {
         &self.path
     }
 
-    /// Writes a small file and removes it, to see whether the disk takes anything at all.
+    /// Writes a small file and removes it, to test whether the disk can be written.
     pub(crate) fn try_writing(&self) -> std::io::Result<()> {
         let path = self.path.join("kohort.probe");
         let write = || {
@@ -74,7 +74,8 @@ impl Folder {
         written
     }
 
-    /// Has the disk keep that the folder and its files exist, which flushing their contents does not.
+    /// Flushes the names of the folder and its files to the disk. Flushing the contents of files does not flush their
+    /// names.
     fn flush_names(&self) -> std::io::Result<()> {
         flush_folder(&self.path)?;
         self.path.parent().map_or(Ok(()), flush_folder)
@@ -83,13 +84,14 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Closing the file would not do: a process that is being started shares it for a moment. If this fails, the end
-        // of the last such process unlocks.
+        // Closing the file is not enough: a process that is just being started shares it for a moment. If unlocking
+        // fails, the end of the last such process unlocks.
         let _ = self.lock.unlock();
     }
 }
 
-/// Has the disk keep the names in a folder. A folder that may not be read (the parent of ours may be such) is left alone.
+/// Flushes the names in a folder to the disk. A folder without read permission is skipped, because the parent of the
+/// data folder may be one.
 pub(crate) fn flush_folder(path: &Path) -> std::io::Result<()> {
     match File::open(path) {
         Ok(folder) => folder.sync_all(),
@@ -106,7 +108,7 @@ fn folder_builder() -> DirBuilder {
     builder
 }
 
-/// A file for reading and writing, made for its user alone if there is none.
+/// Opens a file for reading and writing, and creates it for the user alone if it does not exist.
 fn private_file(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -115,7 +117,7 @@ fn private_file(path: &Path) -> std::io::Result<File> {
     options.open(path)
 }
 
-/// Who holds the lock, by what it wrote down.
+/// The process that holds the lock, according to the content of the lock file.
 fn holder(lock: &mut File) -> String {
     let mut text = String::new();
     let read = lock.rewind().and_then(|()| lock.read_to_string(&mut text));

@@ -1,9 +1,9 @@
-//! The format of the file: a number, and the steps that lead from each format to the next.
+//! The number of the file's format, and the steps that upgrade each format to the next.
 //!
 //! # Guarantee
 //!
-//! All steps that a file needs run in one transaction, so a failure leaves the old format. A file of a newer format, and
-//! one that is not a store at all, is refused before anything is written to it.
+//! All steps that a file needs run in one transaction, so after a failure the file still has the old format. A file
+//! with a newer format, or of another program, is refused before anything is written to it.
 
 use std::path::Path;
 
@@ -14,9 +14,9 @@ use crate::StoreError;
 /// Marks an SQLite file as a store (`PRAGMA application_id`): "koho".
 const APPLICATION: i64 = 0x6b6f_686f;
 
-/// The SQL of each step: the first makes format 1 of an empty file, the second format 2 of format 1, and so on.
+/// The SQL of each step. The first turns an empty file into format 1, the second would turn format 1 into format 2.
 const STEPS: &[&str] = &[
-    // `next_row` is the least number that no row of the table ever had.
+    // `next_row` is the smallest number that no row of the table ever had.
     "CREATE TABLE tables (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, kind TEXT NOT NULL,
          next_row INTEGER NOT NULL) STRICT;
      CREATE TABLE columns (table_id INTEGER NOT NULL, position INTEGER NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL,
@@ -27,13 +27,13 @@ const STEPS: &[&str] = &[
          STRICT, WITHOUT ROWID;",
 ];
 
-/// Says whether the file is a store of a format that is known, or empty, without writing to it.
+/// Checks that the file is empty or a store of a known format, without writing to it.
 pub(crate) fn check(connection: &Connection, file: &Path) -> Result<Content, StoreError> {
     let n_steps_done = n_steps_done(connection, file, STEPS)?;
     Ok(if n_steps_done == 0 { Content::Nothing } else { Content::Store })
 }
 
-/// Says whether the file is a store, and not empty.
+/// Checks that the file is a store and not empty.
 pub(crate) fn is_store(connection: &Connection, file: &Path) -> Result<(), StoreError> {
     match check(connection, file)? {
         Content::Store => Ok(()),
@@ -41,19 +41,19 @@ pub(crate) fn is_store(connection: &Connection, file: &Path) -> Result<(), Store
     }
 }
 
-/// What a file holds that can be opened.
+/// What is in a file that can be opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     Nothing,
     Store,
 }
 
-/// Brings the file to the newest format.
+/// Upgrades the file to the newest format.
 pub(crate) fn upgrade(connection: &mut Connection, file: &Path) -> Result<(), StoreError> {
     upgrade_by(connection, file, STEPS)
 }
 
-/// How many of the steps led to the file.
+/// How many of the steps have already been applied to the file.
 fn n_steps_done(connection: &Connection, file: &Path, steps: &[&str]) -> Result<usize, StoreError> {
     let foreign = || StoreError::Foreign { file: file.to_owned() };
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));

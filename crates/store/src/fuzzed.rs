@@ -1,5 +1,5 @@
-//! Properties of the readers of this crate, for arbitrary bytes. The target in `fuzz/` calls this function with bytes that
-//! a fuzzer makes up, and the tests call it with the files in `fuzz/corpus`.
+//! Properties of this crate's readers that hold for arbitrary bytes. The target in `fuzz/` calls this function with
+//! random bytes, and the tests call it with the files in `fuzz/corpus`.
 
 use std::cmp::Ordering;
 
@@ -10,14 +10,14 @@ use crate::ColumnDescription;
 use crate::encoding::{Bound, Cells, ColumnBuilder, StoredType, float_from_stored, wide_decimal_from_stored};
 use crate::log::find_damage;
 
-/// Reads a log, or a column as a damaged file may have it. The first line is `log`, and the log follows; or it is the name
-/// of the column's type in the catalog, and the cells follow, see [`next_cell`].
+/// Reads a log, or a column of a possibly damaged file. If the first line is `log`, the rest is a log. Otherwise the
+/// first line is the name of the column's type in the catalog, and the cells follow, see [`next_cell`].
 ///
-/// A type that the catalog may name must be one that the store keeps, under its name. Cells that are read must be those
-/// that are written for them, and they must lie in the order of their values.
+/// The store must support every type that the catalog can name, under the same name. Cells must be written as they were
+/// read, and their stored order must be the order of their values.
 ///
 /// # Panics
-/// Where a property does not hold.
+/// If a property does not hold.
 pub fn stored(data: &[u8]) {
     let end = data.iter().position(|&byte| byte == b'\n').unwrap_or(data.len());
     let (name, mut rest) = (&data[..end], &data[(end + 1).min(data.len())..]);
@@ -27,7 +27,11 @@ pub fn stored(data: &[u8]) {
     }
     let Some(stored) = std::str::from_utf8(name).ok().and_then(StoredType::from_catalog_name) else { return };
     let column = ColumnDescription { name: "c".to_owned(), data_type: stored.data_type(), nullable: true };
-    assert_eq!(StoredType::of(&column).as_ref().ok(), Some(&stored), "a type that the store does not keep");
+    assert_eq!(
+        StoredType::of(&column).as_ref().ok(),
+        Some(&stored),
+        "the store does not support a type that the catalog names"
+    );
     assert_eq!(StoredType::from_catalog_name(&stored.catalog_name()), Some(stored.clone()));
 
     let mut cells = Vec::new();
@@ -43,17 +47,17 @@ pub fn stored(data: &[u8]) {
     let written = Cells::of(&array, &stored);
     for (row, cell) in cells.iter().enumerate() {
         let bound = written.bound(row).expect("what was read fits its type");
-        assert!(is_same(&bound, *cell), "a cell that is written otherwise than it was read");
+        assert!(is_same(&bound, *cell), "a cell is written differently than it was read");
     }
     for pair in cells.windows(2) {
         if let Some(ordered) = order(&stored, pair[0], pair[1]) {
-            assert_eq!(ordered, order_in_file(pair[0], pair[1]), "SQLite compares otherwise than Arrow");
+            assert_eq!(ordered, order_in_file(pair[0], pair[1]), "SQLite and Arrow order these values differently");
         }
     }
 }
 
-/// Takes the next cell: a byte that says of what kind it is; then 8 bytes of an integer, or a byte that says how many
-/// bytes of a text or a blob follow. What is cut off is as long as there are bytes.
+/// Takes the next cell: a byte for its kind; then 8 bytes of an integer, or a byte for the length of a text or a blob
+/// and its bytes. At the end of the data, a cell may be shorter.
 fn next_cell<'d>(data: &mut &'d [u8]) -> Option<ValueRef<'d>> {
     let (&kind, rest) = data.split_first()?;
     *data = rest;
@@ -89,7 +93,7 @@ fn is_same(bound: &Bound<'_>, cell: ValueRef<'_>) -> bool {
     }
 }
 
-/// The order of two values whose encoding is not simply theirs.
+/// The order of two values, for types whose stored form differs from the value.
 fn order(stored: &StoredType, one: ValueRef<'_>, other: ValueRef<'_>) -> Option<Ordering> {
     match (stored, one, other) {
         (StoredType::Float64, ValueRef::Integer(one), ValueRef::Integer(other)) => {
@@ -122,7 +126,7 @@ mod tests {
         files.sort();
         assert!(!files.is_empty());
         for file in files {
-            // The last one that is printed is the one that fails.
+            // If this test fails, the last printed file is the reason.
             println!("{}", file.display());
             super::stored(&std::fs::read(file).unwrap());
         }

@@ -1,21 +1,21 @@
-//! The embedded store: tables that change, and the texts that define what is made of them, in one SQLite file.
+//! The embedded store: tables that change, and text records such as definitions of views, in one SQLite file.
 //!
-//! A [`Store`] is a folder that one process holds at a time. [`Store::read`] gives a [`Snapshot`], one consistent state;
-//! [`Store::write`] gives the [`Change`], of which there is one at a time. Both read alike, through [`State`]. Rows come
-//! and go as Arrow batches; numbers of rows are never given twice, so whatever refers to a row by its number can't come to
-//! mean another.
+//! A [`Store`] is a folder that one process holds at a time. [`Store::read`] returns a [`Snapshot`], one consistent
+//! state. [`Store::write`] begins a [`Change`], of which there is one at a time. Both are read in the same way, through
+//! [`State`]. Rows come and go as Arrow batches. Every row has a number, and a number is never used again after its row
+//! was deleted, so a stored number can't come to mean another row.
 //!
 //! # Guarantee
 //!
 //! - A change is seen whole or not at all, by every reader and after every crash. Once [`Change::commit`] returns, the
-//!   change survives the end of the process and of the power: the log is flushed to the disk before (WAL with
-//!   `synchronous=FULL`), as far as the disk keeps what it says it has kept.
-//! - What a name of a user holds never becomes part of an SQL text: tables, columns and indexes are named by number in
-//!   the file, and values are bound. So any name is fine, and none can reach the store's own tables.
-//! - No error holds a cell. Cells of deleted rows are overwritten in the file (`secure_delete`); copies in the log last
-//!   until it is reused.
+//!   change survives a killed process and a power cut, because the log is flushed to the disk before (WAL with
+//!   `synchronous=FULL`). This assumes that the disk keeps data it reported as flushed.
+//! - Names that users choose never become part of an SQL text: tables, columns and indexes are named by number in the
+//!   file, and values are bound. So any name is allowed, and no name can reach the store's own tables.
+//! - No error contains a cell. Cells of deleted rows are overwritten in the file (`secure_delete`). Copies of them stay
+//!   in the log until SQLite reuses it.
 //!
-//! The crate knows nothing of anonymization, of SQL as users write it, or of who may see what.
+//! The crate knows nothing about anonymization, users' SQL, or access rights.
 
 mod backup;
 mod catalog;

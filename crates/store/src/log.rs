@@ -1,14 +1,14 @@
-//! The log (`kohort.db-wal`) that a process left that did not close its store, and whether it is whole.
+//! Finds damage in the log (`kohort.db-wal`) of a store that was not closed.
 //!
-//! SQLite reads a log up to the first frame that is not as it was written, and takes the rest for what a crash left
-//! unfinished. Damage looks the same to it: whatever was committed after the damaged place would be gone without a word.
-//! What gives damage away is that a commit is flushed before the next change is written. So where a frame can't be read,
-//! and behind the commit it belongs to there are frames of the same log, it had been whole on the disk.
+//! SQLite reads a log up to the first invalid frame, and takes the rest for an unfinished change before a crash. It
+//! can't tell damage from a crash, so it would silently drop everything that was committed after a damaged frame. This
+//! module can tell: a commit is flushed before the next change is written. So if a frame is invalid, and frames of a
+//! later change follow, then the invalid frame had once been on the disk and was damaged afterwards.
 //!
 //! # Guarantee
 //!
-//! A log that a crash left is never taken for damaged, as far as the disk flushes what it says it has flushed and writes
-//! sectors whole. Damage of the last two transactions in a log may not be told from a crash.
+//! A log after a crash is never reported as damaged, provided that the disk keeps flushed data and writes sectors
+//! whole. Damage in the last two transactions of a log can't always be told from a crash.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
@@ -18,18 +18,18 @@ use crate::StoreError;
 
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
-/// The lowest bit says that checksums are of big-endian words.
+/// The magic number. If its lowest bit is set, checksums are computed from big-endian words.
 const MAGIC: u32 = 0x377f_0682;
 const VERSION: u32 = 3_007_000;
 
-/// The log beside a store's file.
+/// The path of the log beside a store's file.
 pub(crate) fn log_of(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push("-wal");
     name.into()
 }
 
-/// Looks for damage in the log beside a store's file. Nobody may write to it meanwhile.
+/// Checks the log beside a store's file for damage. Nobody may write to the log meanwhile.
 pub(crate) fn check_log(file: &Path) -> Result<(), StoreError> {
     let log = log_of(file);
     let opened = match File::open(&log) {
@@ -44,7 +44,7 @@ pub(crate) fn check_log(file: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// The two sums that SQLite chains through a log.
+/// The two checksums that SQLite continues from frame to frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Sums(u32, u32);
 
@@ -61,13 +61,13 @@ impl Sums {
     }
 }
 
-/// The number of this position in a header.
+/// The number at this position of a header.
 fn number(header: &[u8], position: usize) -> u32 {
     let bytes = &header[4 * position..][..4];
     u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
 
-/// What is damaged in a log.
+/// Returns what is damaged in a log, if anything.
 pub(crate) fn find_damage(mut log: impl Read) -> std::io::Result<Option<&'static str>> {
     let mut header = [0; HEADER];
     if !fill(&mut log, &mut header)? {
@@ -78,9 +78,9 @@ pub(crate) fn find_damage(mut log: impl Read) -> std::io::Result<Option<&'static
     let mut sums = Sums(0, 0).over(&header[..24], is_big_endian);
     let is_known = number(&header, 0) & !1 == MAGIC && number(&header, 1) == VERSION;
     if !is_known || sums != Sums(number(&header, 6), number(&header, 7)) || !(512..=65_536).contains(&page) {
-        // The header is flushed before the first frame is written.
+        // SQLite flushes the header before it writes the first frame.
         let has_frames = fill(&mut log, &mut [0; FRAME_HEADER])?;
-        return Ok(has_frames.then_some("its beginning can't be read, nor what was committed last"));
+        return Ok(has_frames.then_some("its beginning can't be read, so the last commits are lost"));
     }
     let mut frame = vec![0; FRAME_HEADER + page];
     let mut is_readable = true;
@@ -94,16 +94,16 @@ pub(crate) fn find_damage(mut log: impl Read) -> std::io::Result<Option<&'static
         }
         if !is_readable && is_of_log {
             if is_over {
-                return Ok(Some("a part can't be read, and changes behind it were committed"));
+                return Ok(Some("a part can't be read, and changes after it had been committed"));
             }
-            // The commit of the change that can't be read.
+            // This frame ends the change that has the invalid frame.
             is_over = number(&frame, 1) != 0;
         }
     }
     Ok(None)
 }
 
-/// Reads so many bytes; says whether there were as many.
+/// Fills the buffer, and returns whether there were enough bytes.
 fn fill(log: &mut impl Read, bytes: &mut [u8]) -> std::io::Result<bool> {
     match log.read_exact(bytes) {
         Ok(()) => Ok(true),
@@ -122,8 +122,8 @@ mod tests {
 
     const LOG: &str = "kohort.db-wal";
 
-    /// A disk on which a store was made, changed, closed, opened, changed, and left open. Some changes were undone after
-    /// they had reached the log.
+    /// A disk on which a store was created, changed, closed, opened, changed, and left open. Some changes were rolled
+    /// back after they had reached the log.
     fn with_history(folder: &Path, n_changes: u64) -> (Disk, Store) {
         let disk = Disk::at(folder);
         disk.record();
@@ -178,7 +178,7 @@ mod tests {
         let commits: Vec<usize> = (0..frames.len()).filter(|&at| number(frames[at], 1) != 0).collect();
         let last_sure = commits[commits.len() - 3];
         for at in 0..=last_sure {
-            // The number of a page, whether it ends a change, the log it is of, a sum, and the page itself.
+            // Bytes of: the page number, the mark of a commit, the salt of the log, a checksum, and the page itself.
             for offset in [3, 8, 17, 600] {
                 let mut damaged = whole.to_vec();
                 damaged[HEADER + at * frame + offset] ^= 0x40;

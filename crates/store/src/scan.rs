@@ -1,4 +1,4 @@
-//! [`ScanRequest`] and its [`Condition`]s: which rows and columns of a table to read; [`Rows`]: what comes back.
+//! [`ScanRequest`]: which rows and columns of a table to read; [`Rows`]: the result.
 
 use std::fmt;
 
@@ -13,27 +13,28 @@ mod rows;
 pub use rows::Rows;
 pub(crate) use rows::bind;
 
-/// Values of conditions are numbered from here on; the numbers before are for where a batch begins and ends.
+/// The number of the first parameter for values of conditions. The parameters before it are the bounds of a batch.
 const FIRST_VALUE: usize = 3;
 
-/// SQLite binds at most 32,766 values to a statement, and nests at most 1,000 expressions.
+/// SQLite allows at most 32,766 parameters of a statement, and at most 1,000 nested expressions.
 const MOST_VALUES: usize = 30_000;
 const MOST_CONDITIONS: usize = 500;
 
 /// Which rows and columns of a table to read.
 #[derive(Debug, Clone)]
 pub struct ScanRequest {
-    /// The columns in the order wanted; all of them if `None`.
+    /// The wanted columns in order; all of them if `None`.
     pub columns: Option<Vec<String>>,
-    /// Whether the numbers of the rows come first, as an `Int64` column [`ROW_NUMBER`](crate::ROW_NUMBER).
+    /// Whether the first column of the result is [`ROW_NUMBER`](crate::ROW_NUMBER), of type `Int64`.
     pub with_rowid: bool,
-    /// Only rows of these numbers, as far as they are there; any if `None`. Conditions are not asked then.
+    /// Only rows with these numbers; missing ones are skipped. `None` means all rows. With numbers, `conditions` are
+    /// ignored.
     pub numbers: Option<Vec<i64>>,
-    /// Rows that meet all of these.
+    /// Only rows that satisfy all of these.
     pub conditions: Vec<Condition>,
-    /// At most so many rows: those of the least numbers.
+    /// At most this many rows, those with the smallest numbers.
     pub limit: Option<u64>,
-    /// At most so many rows in a batch.
+    /// At most this many rows in a batch.
     pub batch_size: usize,
 }
 
@@ -43,16 +44,16 @@ impl Default for ScanRequest {
     }
 }
 
-/// What a row must meet. As in SQL, a missing value meets no comparison.
+/// A condition on a row. As in SQL, a missing value satisfies no comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Condition {
-    /// The column compares with the value so.
+    /// A comparison of the column with a value.
     Compare {
         /// The column.
         column: String,
-        /// How it compares.
+        /// The comparison.
         comparison: Comparison,
-        /// With what.
+        /// The value.
         value: Value,
     },
     /// The column has one of the values.
@@ -67,7 +68,7 @@ pub enum Condition {
         /// The column.
         column: String,
     },
-    /// The column's value is there.
+    /// The column's value is not missing.
     IsNotNull {
         /// The column.
         column: String,
@@ -89,29 +90,29 @@ pub enum Comparison {
     Ge,
 }
 
-/// A value to compare a column with. It must be of the column's type; one of `Integer` is, of all integer types. Values
-/// are not shown by `Debug`.
+/// A value to compare a column with. It must have the column's type; `Integer` serves all integer types. `Debug` does
+/// not print values.
 #[derive(Clone, PartialEq)]
 pub enum Value {
-    /// Of a `Boolean` column.
+    /// For a `Boolean` column.
     Boolean(bool),
-    /// Of a column of integers.
+    /// For a column of integers.
     Integer(i64),
-    /// Of a `Float64` column; compared in IEEE total order, in which -0.0 is below 0.0.
+    /// For a `Float64` column. Floats are compared in IEEE total order, in which -0.0 is below 0.0.
     Float(f64),
-    /// Of a `Utf8` column.
+    /// For a `Utf8` column.
     Text(String),
-    /// Of a `Binary` column.
+    /// For a `Binary` column.
     Binary(Vec<u8>),
-    /// Of a `Date32` column: days from 1970.
+    /// For a `Date32` column: days since 1970.
     Date(i32),
-    /// Of a `Timestamp` column: microseconds from 1970.
+    /// For a `Timestamp` column: microseconds since 1970.
     Timestamp(i64),
-    /// Of a `Decimal128` column.
+    /// For a `Decimal128` column.
     Decimal {
         /// All digits.
         digits: i128,
-        /// How many of them are after the point; that of the column.
+        /// How many of them are after the point. Must be the scale of the column.
         scale: i8,
     },
 }
@@ -132,7 +133,7 @@ impl fmt::Debug for Value {
 }
 
 impl Condition {
-    /// Of conditions that somebody applies again, as many as a scan takes.
+    /// As many of the conditions as a scan can take. The caller must apply all of them to the result again.
     pub fn that_fit(conditions: impl IntoIterator<Item = Condition>) -> Vec<Condition> {
         let (mut fitting, mut n_values) = (Vec::new(), 0);
         for condition in conditions {
@@ -165,9 +166,9 @@ impl Condition {
     }
 }
 
-/// Conditions as SQL over the names of the file, and the values to bind.
+/// Conditions as SQL, and the values to bind.
 pub(crate) struct Filter {
-    /// Each begins with ` AND `. Values are numbered from [`FIRST_VALUE`] on.
+    /// The conditions, each after ` AND `. The first value is parameter [`FIRST_VALUE`].
     pub(crate) sql: String,
     pub(crate) values: Vec<Stored>,
     /// Whether an index can find the rows.
@@ -175,7 +176,7 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// Conditions on a table.
+    /// Translates conditions on a table.
     pub(crate) fn new(table: &Table, conditions: &[Condition]) -> Result<Self, StoreError> {
         let mut filter = Self { sql: String::new(), values: Vec::new(), by_index: false };
         let too_many = |what, most| {
@@ -223,7 +224,7 @@ impl Filter {
     }
 }
 
-/// A value as a column of this type stores it; `None` if it is of another type.
+/// The value as stored in a column of this type; `None` if it has another type.
 fn stored_value(value: &Value, stored: &StoredType) -> Option<Stored> {
     use StoredType as T;
     Some(match (value, stored) {

@@ -1,9 +1,9 @@
-//! [`Session`]: a connection of the store while a transaction has it, and [`Home`], where connections wait.
+//! [`Session`]: a transaction and its connection; [`Home`]: the pool of connections without a transaction.
 //!
-//! There is one connection that writes and any number that read. A session gives its connection back when it ends; scans
-//! that are still open then find it gone. A connection that read keeps its transaction while it waits, so that who reads
-//! next need not begin one: until somebody begins to write, for nobody else does, and nothing of the log can be worked
-//! into the file below a state that is still read.
+//! There is one connection that writes and any number that read. A session gives its connection back when it ends, so
+//! scans of it that are still open then fail. An idle connection keeps its read transaction, so that the next reader
+//! need not begin one. As soon as a write begins, idle read transactions end: their state would be old after the
+//! commit, and an open read transaction stops SQLite from moving the log into the file.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -20,32 +20,32 @@ use crate::folder::Folder;
 use crate::format;
 use crate::log::check_log;
 
-/// More connections than these are closed when their readers are done.
+/// The number of idle connections for readers. Further ones are closed when their readers are done.
 const IDLE_READERS: usize = 8;
 const CACHED_STATEMENTS: usize = 64;
-/// Pages that a connection keeps, in KiB (negative, as SQLite has it). The one that writes keeps more: rows that come in
-/// bulk are searched for in every index of their table.
+/// The page cache of a connection in KiB, negative as SQLite wants it. The writer's is larger, because inserting many
+/// rows searches every index of their table.
 const CACHE: i64 = -8_192;
 const CACHE_OF_WRITER: i64 = -65_536;
-/// A file of at most so many bytes is looked through when it is opened, which takes half a second for 200 MB. What is in it
-/// is read then anyway, where it is shown by views.
+/// A file of at most this many bytes is checked for damage when it is opened, which takes half a second for 200 MB.
+/// Views read most of the file at that time anyway.
 const CHECKED_WHEN_OPENED: u64 = 256 << 20;
-/// A log that grew beyond so many bytes is cut when it is reused.
+/// A log that grew beyond this many bytes is truncated when SQLite reuses it.
 const LONGEST_LOG: i64 = 64 << 20;
 
-/// A connection, and what is known of the state it sees.
+/// A connection, with the catalog and the counters of its transaction.
 pub(crate) struct Held {
     pub(crate) sql: Connection,
     pub(crate) catalog: Arc<Catalog>,
-    /// SQLite's number of the schema that `catalog` was read from.
+    /// SQLite's version number of the schema that `catalog` was read from.
     catalog_version: Option<i64>,
     /// [`Idle::n_turns`] when the transaction began.
     n_turns: u64,
     /// How often this transaction wrote to each table.
     pub(crate) writes: HashMap<i64, u64>,
-    /// The next number of a row, of the tables that got rows in this transaction.
+    /// The number of the next row, for each table that got rows in this transaction.
     pub(crate) next_rows: HashMap<i64, i64>,
-    /// How many savepoints this transaction made.
+    /// The number of savepoints that this transaction made.
     pub(crate) n_savepoints: u64,
 }
 
@@ -63,12 +63,12 @@ impl Held {
         }
     }
 
-    /// Begins a transaction and fixes the state it sees.
+    /// Begins a transaction and fixes the state that it sees.
     fn begin(&mut self, statement: &str) -> Result<(), StoreError> {
-        // The end of the transaction before may have failed.
+        // Ending the previous transaction may have failed.
         self.roll_back()?;
         self.sql.prepare_cached(statement)?.execute([])?;
-        // A deferred transaction has its state from the first read on; this is it.
+        // The first read of a deferred transaction fixes the state that it sees. This is that read.
         let version: i64 = self.sql.prepare_cached("PRAGMA schema_version")?.query_row([], |row| row.get(0))?;
         if self.catalog_version != Some(version) {
             self.read_catalog()?;
@@ -79,13 +79,14 @@ impl Held {
 
     /// Reads the catalog again, after this transaction changed it.
     pub(crate) fn read_catalog(&mut self) -> Result<(), StoreError> {
-        // Forgotten at the end: a transaction that is rolled back gives the number of its schema to the next.
+        // Read the catalog again in the next transaction: after a rollback, the next change reuses the same version
+        // number.
         self.catalog_version = None;
         self.catalog = Arc::new(Catalog::read(&self.sql)?);
         Ok(())
     }
 
-    /// Ends the transaction, if there is one, without keeping what it wrote.
+    /// Rolls back the transaction, if there is one.
     fn roll_back(&mut self) -> Result<(), StoreError> {
         self.writes.clear();
         self.next_rows.clear();
@@ -104,7 +105,7 @@ pub(crate) enum Role {
     Writer,
 }
 
-/// A transaction. Ends when it is closed or dropped.
+/// A transaction, which ends when it is closed or dropped.
 pub(crate) struct Session {
     held: Mutex<Option<Held>>,
     role: Role,
@@ -112,7 +113,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// A transaction on the state as it is now, which reads.
+    /// Begins a transaction that reads the current state.
     pub(crate) fn read(home: &Arc<Home>) -> Result<Self, StoreError> {
         let (idle, n_turns) = {
             let mut idle = lock(&home.idle);
@@ -122,7 +123,7 @@ impl Session {
             Some(held) => held,
             None => Held::new(home.connect(OpenFlags::SQLITE_OPEN_READ_ONLY)?),
         };
-        // One that still has a transaction has the state as it is now, or it would have ended.
+        // A connection that is still in a transaction sees the current state; a write would have ended the transaction.
         if held.sql.is_autocommit() {
             held.n_turns = n_turns;
             // A connection that fails here is closed, not given back.
@@ -131,27 +132,27 @@ impl Session {
         Ok(Self { held: Mutex::new(Some(held)), role: Role::Reader, home: home.clone() })
     }
 
-    /// The transaction that writes, once no other does.
+    /// Begins the transaction that writes, after any other has ended.
     pub(crate) fn write(home: &Arc<Home>) -> Result<Self, StoreError> {
         let session = Self { held: Mutex::new(Some(home.take_writer()?)), role: Role::Writer, home: home.clone() };
-        // Given back by the session's end if this fails.
+        // If this fails, dropping the session gives the connection back.
         let begun = lock(&session.held).as_mut().expect("just put there").begin("BEGIN IMMEDIATE");
         begun.map_err(|error| error.in_file(&home.folder.file))?;
         Ok(session)
     }
 
-    /// Works with the connection.
+    /// Runs `work` with the connection.
     pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Held) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let mut guard = lock(&self.held);
         let held = guard.as_mut().ok_or(StoreError::TransactionOver)?;
-        // SQLite ends a transaction by itself after some failures; what came next would be committed piece by piece.
+        // SQLite ends a transaction by itself after some failures. Later statements would then be committed one by one.
         if held.sql.is_autocommit() {
             return Err(StoreError::TransactionOver);
         }
         work(held).map_err(|error| error.in_file(&self.home.folder.file))
     }
 
-    /// Ends the transaction; whatever was not committed is undone.
+    /// Ends the transaction, and rolls back what was not committed.
     pub(crate) fn close(&self) -> Result<(), StoreError> {
         let Some(mut held) = lock(&self.held).take() else {
             return Ok(());
@@ -169,21 +170,21 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // Nothing of an unfinished transaction is kept even if its end fails.
+        // SQLite keeps nothing of an unfinished transaction, even if ending it fails.
         let _ = self.close();
     }
 }
 
-/// Connections that wait for readers.
+/// Idle connections for readers.
 #[derive(Default)]
 struct Idle {
     readers: Vec<Held>,
-    /// How often the writer was taken or given back: while it is away, this is odd.
+    /// How often the writer was taken or given back. The number is odd while the writer is in use.
     n_turns: u64,
 }
 
-/// The file, and its connections that no transaction has. The writer is closed last but the folder's lock, so that the
-/// log is worked into the file.
+/// The file, and its idle connections. The fields are dropped in this order: the writer after the readers, so that
+/// SQLite moves the log into the file, and the folder's lock at the end.
 pub(crate) struct Home {
     idle: Mutex<Idle>,
     writer: Mutex<Option<Held>>,
@@ -193,12 +194,12 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    /// Writes to the folder and takes it back.
+    /// Writes a test file to the folder and removes it.
     pub(crate) fn try_writing(&self) -> std::io::Result<()> {
         self.folder.try_writing()
     }
 
-    /// Opens the file, and brings it to the newest format.
+    /// Opens the file, and upgrades it to the newest format.
     pub(crate) fn open(folder: Folder, wait: Duration) -> Result<Self, StoreError> {
         let mut home =
             Self { idle: Mutex::default(), writer: Mutex::new(None), writer_is_back: Condvar::new(), wait, folder };
@@ -211,7 +212,7 @@ impl Home {
     fn open_writer(&self, file: &Path) -> Result<Connection, StoreError> {
         check_log(file)?;
         let mut writer = self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        // A file that is refused is not written to, so this comes before the log is set up.
+        // Check the format before setting up the log, because a refused file must not be written to.
         format::check(&writer, file)?;
         if std::fs::metadata(file).is_ok_and(|found| found.len() <= CHECKED_WHEN_OPENED) {
             check_pages(&writer, Depth::Pages)?;
@@ -246,7 +247,7 @@ impl Home {
         }
         writer.pragma_update(None, "synchronous", "FULL")?;
         writer.pragma_update(None, "cache_size", CACHE_OF_WRITER)?;
-        // Without these, macOS flushes to the disk's cache only. Elsewhere they do nothing.
+        // Without these settings, macOS flushes only to the disk's cache. Elsewhere they have no effect.
         writer.pragma_update(None, "fullfsync", true)?;
         writer.pragma_update(None, "checkpoint_fullfsync", true)?;
         writer.pragma_update(None, "secure_delete", true)?;
@@ -254,7 +255,7 @@ impl Home {
         Ok(())
     }
 
-    /// Why the file can't be opened.
+    /// The reason why the file can't be opened.
     fn refused(&self, error: rusqlite::Error) -> StoreError {
         match error.sqlite_error_code() {
             Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly) => {
@@ -281,7 +282,7 @@ impl Home {
         }
     }
 
-    /// What waits for readers lets go of the state it has.
+    /// Ends the transactions of idle connections.
     fn end_idle_transactions(&self) {
         let mut idle = lock(&self.idle);
         idle.n_turns += 1;
@@ -289,7 +290,7 @@ impl Home {
         idle.readers.retain_mut(|held| held.roll_back().is_ok());
     }
 
-    /// A connection whose state is still that of the file keeps its transaction.
+    /// Takes a reader's connection back. Its transaction stays open if it still sees the current state.
     fn give_back_reader(&self, mut held: Held) -> Result<(), StoreError> {
         let mut idle = lock(&self.idle);
         let is_current = idle.n_turns.is_multiple_of(2) && idle.n_turns == held.n_turns;
@@ -311,7 +312,8 @@ impl Home {
     }
 }
 
-/// Locks; what a panic left behind is whole, since every transaction is begun, checked and ended in one place.
+/// Locks a mutex, even after a panic of another holder. The data is still consistent then, because transactions are
+/// begun, checked and ended in one place.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! [`State`]: what a transaction sees, read alike by a [`Snapshot`] and by a [`Change`](crate::Change).
+//! [`State`]: what a transaction sees. A [`Snapshot`] and a [`Change`](crate::Change) are both read through it.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub struct State {
 }
 
 impl State {
-    /// All tables, hidden ones too, in the order of their names.
+    /// All tables including hidden ones, sorted by name.
     pub fn tables(&self) -> Result<Vec<TableDescription>, StoreError> {
         self.session.with(|held| Ok(held.catalog.tables.values().map(|table| table.description.clone()).collect()))
     }
@@ -38,7 +38,7 @@ impl State {
         })
     }
 
-    /// How many rows of a table meet all of these conditions.
+    /// How many rows of a table satisfy all of these conditions.
     pub fn count_of(&self, table: &str, conditions: &[Condition]) -> Result<u64, StoreError> {
         self.session.with(|held| {
             let found = held.catalog.table(table)?;
@@ -52,7 +52,7 @@ impl State {
         })
     }
 
-    /// The text that is kept under a kind and a name.
+    /// The text that is stored under a kind and a name.
     pub fn record(&self, kind: &str, name: &str) -> Result<Option<String>, StoreError> {
         self.session.with(|held| {
             let mut statement = held.sql.prepare_cached("SELECT text FROM records WHERE kind = ? AND name = ?")?;
@@ -60,7 +60,7 @@ impl State {
         })
     }
 
-    /// All names and texts of a kind, in the order of the names.
+    /// All names and texts of a kind, sorted by name.
     pub fn records(&self, kind: &str) -> Result<Vec<(String, String)>, StoreError> {
         self.session.with(|held| {
             let mut statement =
@@ -71,7 +71,7 @@ impl State {
     }
 }
 
-/// One state of the store that stays as it is, whatever is committed meanwhile. Clones see the same.
+/// One state of the store, which later commits do not change. Clones see the same state.
 #[derive(Clone)]
 pub struct Snapshot {
     state: Arc<State>,

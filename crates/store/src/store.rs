@@ -12,49 +12,49 @@ use crate::{Change, Snapshot, StoreError, backup};
 /// How long [`Store::write`] waits for another change, unless told otherwise.
 const WAIT: Duration = Duration::from_secs(10);
 
-/// The store in a data folder. Clones are the same store; the folder is let go when the last of them, and of what was
-/// begun on them, is dropped.
+/// The store in a data folder. Clones share one store. The folder is unlocked when the last clone and the last
+/// snapshot, change or scan of it are dropped.
 #[derive(Clone)]
 pub struct Store {
     home: Arc<Home>,
 }
 
 impl Store {
-    /// Opens the store in this folder; makes both if they are not there.
+    /// Opens the store in this folder, and creates both if they do not exist.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         Self::open_waiting(folder, WAIT)
     }
 
-    /// The same, and [`Store::write`] waits this long for another change to end.
+    /// Like [`Store::open`], but [`Store::write`] waits this long for another change to end.
     pub fn open_waiting(folder: &Path, wait: Duration) -> Result<Self, StoreError> {
         Ok(Self { home: Arc::new(Home::open(Folder::hold(folder)?, wait)?) })
     }
 
-    /// Whether the disk of the folder takes anything: a store that can be read may be unable to keep a change.
+    /// Tests whether the folder's disk can be written. A store that can be read may still be unable to commit a change.
     ///
     /// # Errors
-    /// [`StoreError::Full`], or what else the disk says.
+    /// [`StoreError::Full`], or another failure of the disk.
     pub fn try_writing(&self) -> Result<(), StoreError> {
         self.home.try_writing().map_err(|error| StoreError::io("can't write to the data folder", error))
     }
 
-    /// The state as it is now, for reading. It stays as it is whatever is committed meanwhile.
+    /// The current state, for reading. Later commits do not change it.
     pub fn read(&self) -> Result<Snapshot, StoreError> {
         Ok(Snapshot::new(Session::read(&self.home)?))
     }
 
-    /// Begins the change; waits until no other is under way.
+    /// Begins a change, after any other change has ended.
     pub fn write(&self) -> Result<Change, StoreError> {
         Ok(Change::new(Session::write(&self.home)?))
     }
 
-    /// Copies the state as it is now to a file of its own, which appears whole or not at all. Others go on reading and
-    /// writing. The copy is a store's `kohort.db`: put into a folder under that name, it can be opened.
+    /// Copies the current state to a new file, which appears whole or not at all. Reading and writing continue
+    /// meanwhile. To open the copy, put it into a folder under the name `kohort.db`.
     pub fn backup(&self, to: &Path) -> Result<(), StoreError> {
         backup::backup(&Session::read(&self.home)?, to)
     }
 
-    /// Reads the whole file and says whether it is sound.
+    /// Reads the whole file and checks it for damage.
     pub fn check(&self) -> Result<(), StoreError> {
         Session::read(&self.home)?.with(|held| check_pages(&held.sql, Depth::Everything))
     }

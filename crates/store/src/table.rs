@@ -1,4 +1,4 @@
-//! [`TableDescription`]: what a table of the store looks like.
+//! [`TableDescription`]: the columns, keys and indexes of a table.
 
 use std::collections::HashSet;
 
@@ -7,33 +7,33 @@ use arrow_schema::{DataType, Field};
 use crate::StoreError;
 use crate::encoding::StoredType;
 
-/// SQLite's own limit is 2,000 columns; the store adds one for the number of the row.
+/// SQLite allows 2,000 columns, and the store adds one for the row number.
 const MOST_COLUMNS: usize = 1_999;
 
-/// The column in which rows carry their numbers, where they are asked for. No column of a table has this name.
+/// The column of row numbers in a scan that asks for them. No column of a table may have this name.
 pub const ROW_NUMBER: &str = "kohort row number";
 
 /// A table's name, columns, keys and indexes. Names are compared by their bytes: `Zip` and `zip` differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableDescription {
-    /// Any text but the empty one.
+    /// Any text except the empty one.
     pub name: String,
     /// The columns in their order.
     pub columns: Vec<ColumnDescription>,
-    /// Columns that no two rows agree in, and that always have a value. Empty: no primary key.
+    /// Columns that always have a value and in which no two rows are equal. Empty if there is no primary key.
     pub primary_key: Vec<String>,
-    /// Indexes besides that of the primary key.
+    /// Indexes except the one of the primary key.
     pub indexes: Vec<IndexDescription>,
-    /// Who the table is for.
+    /// Whether users see the table.
     pub kind: TableKind,
 }
 
 /// One column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnDescription {
-    /// Any text but the empty one and [`ROW_NUMBER`].
+    /// Any text except the empty one and [`ROW_NUMBER`].
     pub name: String,
-    /// One of the types that the store keeps: booleans, integers of up to 64 bits with a sign or up to 32 without,
+    /// One of the supported types: booleans, signed integers of up to 64 bits, unsigned ones of up to 32 bits,
     /// `Float64`, `Utf8`, `Binary`, `Date32`, `Timestamp` in microseconds, `Decimal128`.
     pub data_type: DataType,
     /// Whether values may be missing.
@@ -52,25 +52,25 @@ impl ColumnDescription {
 pub struct IndexDescription {
     /// The columns in the order of the index.
     pub columns: Vec<String>,
-    /// Whether rows may agree in them.
+    /// Whether rows may be equal in these columns.
     pub uniqueness: Uniqueness,
 }
 
-/// Whether rows may agree in the columns of an index. Rows with a missing value agree with none.
+/// Whether rows may be equal in the columns of an index. A row with a missing value equals no other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Uniqueness {
-    /// Rows may agree.
+    /// Rows may be equal.
     Plain,
-    /// No two rows agree.
+    /// No two rows may be equal.
     Unique,
 }
 
-/// Who a table is for.
+/// Whether users see a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableKind {
-    /// A table that a user made.
+    /// A table that a user created.
     Base,
-    /// A table that keeps what a view is made of; users are not shown it.
+    /// A table with data of a view, which users do not see.
     Hidden,
 }
 
@@ -86,7 +86,7 @@ impl TableDescription {
         columns.iter().map(|column| self.position(column)).collect()
     }
 
-    /// Whether such a table can be made.
+    /// Checks that such a table can be created.
     pub(crate) fn validate(&self) -> Result<(), StoreError> {
         let bad = |why: &str| Err(StoreError::BadDescription { table: self.name.clone(), why: why.to_owned() });
         if self.name.is_empty() || self.columns.iter().any(|column| column.name.is_empty()) {
@@ -103,14 +103,14 @@ impl TableDescription {
             return bad("two columns have the same name");
         }
         if names.contains(ROW_NUMBER) {
-            return bad("a column is named 'kohort row number', as the numbers of rows are");
+            return bad("the column name 'kohort row number' is reserved");
         }
         for column in &self.columns {
             StoredType::of(column)?;
         }
         for position in self.positions(&self.primary_key)? {
             if self.columns[position].nullable {
-                return bad("a column of the primary key may be missing");
+                return bad("a column of the primary key is nullable");
             }
         }
         for index in &self.indexes {
@@ -119,12 +119,12 @@ impl TableDescription {
         if self.primary_key.is_empty() { Ok(()) } else { self.validate_index(&self.primary_key) }
     }
 
-    /// Whether an index over these columns can be made.
+    /// Checks that an index over these columns can be created.
     pub(crate) fn validate_index(&self, columns: &[String]) -> Result<(), StoreError> {
         let positions = self.positions(columns)?;
         let distinct: HashSet<usize> = positions.iter().copied().collect();
         if positions.is_empty() || distinct.len() < positions.len() {
-            let why = "an index needs one column or more, each named once".to_owned();
+            let why = "an index needs at least one column, and each only once".to_owned();
             return Err(StoreError::BadDescription { table: self.name.clone(), why });
         }
         Ok(())

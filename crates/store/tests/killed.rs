@@ -1,8 +1,8 @@
 //! A process that is killed loses nothing that it acknowledged, and leaves nothing half done.
 //!
 //! Each history changes two tables, and a hidden one with the number of people of each group, in the same transactions.
-//! After the crash the three must hold what a whole number of transactions leads to: all that were acknowledged, and at
-//! most the one that was under way.
+//! After the crash the three tables must have the effect of whole transactions: all acknowledged ones, and at most the
+//! one that was under way.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 

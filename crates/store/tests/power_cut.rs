@@ -1,8 +1,8 @@
 //! Power is cut at every call that writes, while a store is made, changed, closed, opened again and changed further.
 //!
 //! Each history changes two tables, and a hidden one with the number of people of each group, in the same transactions.
-//! After the crash the three must hold what a whole number of transactions leads to: all that were acknowledged, and at
-//! most the one that was under way.
+//! After the crash the three tables must have the effect of whole transactions: all acknowledged ones, and at most the
+//! one that was under way.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -16,16 +16,16 @@ use kohort_store::{Store, StoreError};
 
 const N_TRANSACTIONS: u64 = 10;
 
-/// What survives of what was not flushed; each cut is tried with all of them.
+/// Which unflushed writes survive a cut. Each cut is tried with all of these.
 const SURVIVORS: [Survivors; 5] =
     [Survivors::None, Survivors::All, Survivors::Some(1), Survivors::Some(2), Survivors::Some(3)];
 
-/// Runs the history of a seed until something fails; says how many transactions were acknowledged.
+/// Runs the history of a seed until a call fails, and returns how many transactions were acknowledged.
 fn run(folder: &Path, seed: u64) -> (u64, Result<(), StoreError>) {
     let mut n_acknowledged = 0;
     let mut history = History::new(seed);
     let mut work = || {
-        // Closing works the log into the file, so half of the history goes on with a new log.
+        // Closing moves the log into the file, so the second half of the history begins with a new log.
         for _ in 0..2 {
             let store = Store::open(folder)?;
             subject::prepare(&store)?;
@@ -54,7 +54,7 @@ fn n_calls(seed: u64) -> u64 {
 fn power_that_is_cut_at_any_write_loses_nothing_that_was_acknowledged() {
     for seed in 0..2 {
         let n_calls = n_calls(seed);
-        assert!(n_calls > 50, "the history writes");
+        assert!(n_calls > 50, "the history makes enough writing calls");
         for call in 0..n_calls {
             let folder = subject::folder();
             let disk = Disk::at(folder.path());
@@ -84,7 +84,7 @@ fn power_that_is_cut_again_while_the_store_recovers_loses_nothing_either() {
         for second_call in 0.. {
             disk.restart(&first_cut, Survivors::Some(call));
             disk.fail_at(second_call, Fault::PowerCut);
-            // Opening recovers, closing works the log into the file.
+            // Opening recovers the log, closing moves it into the file.
             drop(Store::open(folder.path()));
             let is_over = disk.n_calls() <= second_call;
             let second_cut = disk.image();
@@ -107,7 +107,7 @@ fn a_write_that_fails_or_finds_the_disk_full_undoes_its_transaction_and_nothing_
         disk.fail_at(call, fault);
         let (n_acknowledged, outcome) = run(folder.path(), seed);
         match outcome {
-            // Working the log into the file may fail and be done again later.
+            // Moving the log into the file may fail and be repeated later.
             Ok(()) => assert_eq!(n_acknowledged, N_TRANSACTIONS),
             Err(StoreError::Full) => assert_eq!(fault, Fault::Full),
             Err(StoreError::Sqlite { .. }) => assert_eq!(fault, Fault::Error),
@@ -119,7 +119,7 @@ fn a_write_that_fails_or_finds_the_disk_full_undoes_its_transaction_and_nothing_
 
 #[test]
 fn nothing_is_written_outside_the_folder() {
-    // The disk refuses every file that is not in its folder, SQLite's temporary ones included.
+    // The disk refuses every file outside its folder, including SQLite's temporary files.
     let folder = subject::folder();
     let _disk = Disk::at(folder.path());
     let (_, outcome) = run(folder.path(), 6);

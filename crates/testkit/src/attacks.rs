@@ -1,8 +1,8 @@
 //! The catalogue of attacks: what an attacker knows, does and gets, on kohort's releases and on naive ones.
 //!
-//! An [`Attack`] plays somebody who holds a release and knows things from outside. It runs against several
-//! [releases of the same people](Side): some made naively or by an older rule, some by kohort. On at least one of them it
-//! has to succeed, because an attack that never does shows nothing about the releases it fails on.
+//! An [`Attack`] plays somebody who holds a release and knows things from outside. It runs against several [releases of
+//! the same people](Side): some made naively or by an older rule, some by kohort. On at least one of them it has to
+//! succeed, because an attack that never does shows nothing about the releases it fails on.
 //!
 //! | system | what is released | where the attacks are |
 //! | --- | --- | --- |
@@ -12,8 +12,8 @@
 //! | [`System::Views`] | A-views, and materialized ones that change | [`snapshots`]; those that need SQL: [`statements`] |
 //!
 //! # Independence
-//! Attackers read released cells as texts and count by themselves. Of `kohort-core` they use what the public has, the
-//! program itself; of `kohort-verify` nothing, except where the verifier is what is attacked.
+//! Attackers read released cells as texts and count by themselves. They use `kohort-core` only as anybody could run the
+//! published program, and `kohort-verify` only where the verifier itself is the target.
 //! # Deviations
 //! All people are made up from fixed seeds, so every run counts the same.
 
@@ -51,7 +51,7 @@ pub enum System {
 }
 
 impl System {
-    /// What the table of attacks calls it.
+    /// The name of the system in the table of attacks.
     pub fn word(self) -> &'static str {
         match self {
             System::Tables => "tables",
@@ -73,9 +73,9 @@ pub struct Attack {
     pub knows: &'static str,
     /// What the attacker does.
     pub does: &'static str,
-    /// What an attempt is, and when it succeeds: reads well after "3 of 10".
+    /// What counts as an attempt, and when it succeeds: a phrase that reads well after "3 of 10".
     pub success: &'static str,
-    /// Runs it on each release.
+    /// Runs the attack on each release.
     pub run: fn() -> Vec<Side>,
 }
 
@@ -84,7 +84,7 @@ pub struct Attack {
 pub struct Side {
     /// How the release was made.
     pub made: &'static str,
-    /// What whoever made it promises.
+    /// What the maker of the release promises.
     pub promised: Promise,
     /// What the attack got.
     pub count: Count,
@@ -101,8 +101,8 @@ pub enum Promise {
     Chance,
     /// At most this share of the attempts succeeds.
     Share(f64),
-    /// kohort makes such a release and promises nothing about this attack; the text says what helps. The attack has to
-    /// succeed: where it does not, there is something to promise.
+    /// kohort makes such releases and promises nothing about this attack; the text says what helps. The attack has to
+    /// succeed: if it failed, kohort could promise something.
     Nothing(&'static str),
 }
 
@@ -113,19 +113,19 @@ pub struct Count {
     pub tried: u64,
     /// Attempts that succeeded.
     pub succeeded: u64,
-    /// How many would have, had the attacker guessed; 0 where a success is no guess.
+    /// Attempts that a guess would have won; 0 if a success is a certain conclusion.
     pub by_chance: f64,
 }
 
 impl Count {
-    /// Counts certain conclusions: per attempt whether it succeeded.
+    /// Counts attempts that end in a certain conclusion: one `bool` per attempt, whether it succeeded.
     pub fn of(attempts: impl IntoIterator<Item = bool>) -> Count {
         let mut count = Count::default();
         attempts.into_iter().for_each(|succeeded| count.add(succeeded, 0.0));
         count
     }
 
-    /// One more attempt, which a guess would have won with this probability.
+    /// Adds an attempt that a guess would have won with this probability.
     pub fn add(&mut self, succeeded: bool, by_chance: f64) {
         self.tried += 1;
         self.succeeded += u64::from(succeeded);
@@ -133,8 +133,8 @@ impl Count {
     }
 
     /// Whether more attempts succeeded than chance explains: more than four standard deviations of a Poisson
-    /// distribution above what is expected, which chance exceeds less than once in ten thousand counts. Where nothing is
-    /// expected, a single success is more.
+    /// distribution above what is expected, which chance exceeds less than once in ten thousand counts. If nothing is
+    /// expected, one success is too many.
     pub fn is_beyond(&self, expected: f64) -> bool {
         let margin = if expected == 0.0 { 0.0 } else { 4.0 * (expected + 1.0).sqrt() };
         self.succeeded as f64 > expected + margin
@@ -152,10 +152,10 @@ impl Side {
         Side { made, promised, count }
     }
 
-    /// Whether the attack got what it should.
+    /// Checks that the attack got as much as it must, and no more than is promised.
     ///
     /// # Errors
-    /// A sentence that says what is not so.
+    /// A sentence that says which promise was not kept.
     pub fn check(&self) -> Result<(), String> {
         let Side { made, promised, count } = self;
         let works = count.is_beyond(count.by_chance);
@@ -173,7 +173,7 @@ impl Side {
     }
 }
 
-/// All attacks that run here, in the order of the table. Those that need SQL are in [`statements`].
+/// All attacks that run without SQL, in the order of the table. The others are in [`statements`].
 pub fn catalogue() -> Vec<Attack> {
     [
         linkage::ATTACKS,
@@ -206,7 +206,7 @@ mod tests {
         assert!(check(Promise::Nobody, 9, 0, 0.0) && !check(Promise::Nobody, 9, 1, 0.0));
         assert!(check(Promise::Naive, 9, 1, 0.0) && !check(Promise::Naive, 9, 0, 0.0));
         assert!(check(Promise::Nothing("ask for l"), 9, 1, 0.0) && !check(Promise::Nothing("ask for l"), 9, 0, 0.0));
-        // By chance 100, and 140 at the very most.
+        // Chance explains 100 successes, and at the very most 140.
         assert!(check(Promise::Chance, 900, 130, 100.0) && !check(Promise::Chance, 900, 150, 100.0));
         assert!(!check(Promise::Naive, 900, 130, 100.0) && check(Promise::Naive, 900, 150, 100.0));
         assert!(check(Promise::Share(0.3), 100, 45, 10.0) && !check(Promise::Share(0.3), 100, 60, 10.0));

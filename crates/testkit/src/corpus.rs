@@ -1,8 +1,8 @@
 //! The corpus: small named cases in `corpus/*.toml` that every partitioner runs.
 //!
-//! A case is a table as CSV text, a spec as it stands in `release.toml`, the files the spec names, and what must come
-//! out: for every partitioner under `expect`, for one alone under `expect_of.<its name>`, which wins field by field.
-//! What comes out is verified, counted once more by the oracles, and compared as the released file's text.
+//! A case is a table as CSV text, a spec as in `release.toml`, the files that the spec names, and the expected result:
+//! under `expect` for every partitioner, and under `expect_of.<name>` for one of them, whose fields take precedence.
+//! Each result is verified, counted once more by the oracles, and compared with the expected text of the released file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,25 +18,25 @@ use crate::scenario::Scenario;
 /// A partitioner with its settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Partitioner {
-    /// What cases call it.
+    /// The partitioner's name in the cases.
     pub name: &'static str,
     /// The algorithm.
     pub algorithm: Algorithm,
-    /// How it cuts, if it does.
+    /// How Mondrian cuts; other algorithms ignore it.
     pub mondrian: MondrianSpec,
-    /// How much of what a case expects it must do.
+    /// How much of a case's expected result the partitioner must reach.
     pub bar: Bar,
 }
 
-/// How much of what a case expects a partitioner must do. Whether there is a release, and that it is verified, holds
-/// for all.
+/// How much of a case's expected result a partitioner must reach. Every partitioner must release where the case expects
+/// a release and only there, and each release must pass the verifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bar {
-    /// All of it: the cases are written for median cuts.
+    /// All of it. The cases are written for partitioners that cut at the median.
     Exactly,
-    /// No more loss.
+    /// A release that loses no more than expected.
     NoMoreLoss,
-    /// Classes of at least k.
+    /// Classes of at least k persons.
     Sound,
 }
 
@@ -63,7 +63,7 @@ const fn mondrian(name: &'static str, cuts: Cuts, choose: Choose) -> Partitioner
 }
 
 impl Partitioner {
-    /// Lets a spec ask for this partitioner.
+    /// Makes a spec ask for this partitioner.
     pub fn set(&self, spec: &mut Spec) {
         (spec.algorithm, spec.mondrian) = (self.algorithm, self.mondrian);
     }
@@ -84,7 +84,7 @@ pub struct Case {
     expect_of: BTreeMap<String, Expect>,
 }
 
-/// What must come out; what is absent may be anything.
+/// The expected result; a field that is absent is not compared.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Expect {
@@ -108,7 +108,7 @@ struct CorpusFile {
 /// Every case, in the order of the files' names.
 ///
 /// # Panics
-/// Where a file of the corpus can't be read.
+/// If a file of the corpus can't be read.
 pub fn cases() -> Vec<Case> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
     let entries = std::fs::read_dir(folder).expect("the corpus is beside this crate");
@@ -123,10 +123,10 @@ pub fn cases() -> Vec<Case> {
 }
 
 impl Case {
-    /// What a partitioner makes of the case.
+    /// Anonymizes the table of the case with a partitioner.
     ///
     /// # Errors
-    /// Where the requirement can't be reached.
+    /// If the requirement can't be reached.
     pub fn release(&self, partitioner: &Partitioner) -> Result<Anonymized, AnonymizeError> {
         self.scenario(partitioner).run()
     }
@@ -137,10 +137,10 @@ impl Case {
         scenario
     }
 
-    /// Runs the case; what is not as expected comes back in words.
+    /// Runs the case and compares the result with the expected one.
     ///
     /// # Errors
-    /// All that differs.
+    /// Everything that differs, in words.
     pub fn run(&self, partitioner: &Partitioner) -> Result<(), String> {
         let scenario = self.scenario(partitioner);
         let expected = self.expected(partitioner);

@@ -1,7 +1,7 @@
 //! Random jobs: a table, what every class of its release must satisfy, and how the release is made.
 //!
 //! Tables are drawn as plain numbers that each column turns into cells of its own kind, so that a failing job shrinks
-//! by losing rows and columns. Requirements are reachable more often than not, but not always. `Debug` of a [`Job`]
+//! by losing rows and columns. Most requirements can be reached, but not all. `Debug` of a [`Job`]
 //! shows every cell: generated tables hold nobody's data.
 
 pub mod audiences;
@@ -41,11 +41,11 @@ pub struct Job {
 /// How large jobs are.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
-    /// Most rows.
+    /// The largest number of rows.
     pub rows: usize,
-    /// Most quasi columns.
+    /// The largest number of quasi columns.
     pub quasi: usize,
-    /// Most distinct values of a quasi column.
+    /// The largest number of distinct values of a quasi column.
     pub values: u16,
 }
 
@@ -56,28 +56,28 @@ impl Size {
     pub const SMALL: Size = Size { rows: 60, quasi: 4, values: 12 };
     /// More than a hundred rows.
     pub const MEDIUM: Size = Size { rows: 150, quasi: 5, values: 25 };
-    /// Some hundred rows.
+    /// A few hundred rows.
     pub const LARGE: Size = Size { rows: 400, quasi: 5, values: 60 };
 }
 
-/// How properties are tested: on so many random jobs, or that many times more as `PROPTEST_CASES` is above 256.
+/// How properties are tested: on this many random jobs, or on `PROPTEST_CASES` / 256 times as many if that is more.
 pub fn config(cases: u32) -> Config {
     let default = Config::default();
     Config { cases: cases * default.cases.div_ceil(256), failure_persistence: None, max_shrink_iters: 4096, ..default }
 }
 
-/// The numbers a row is made of.
+/// How many random numbers are drawn for each row.
 const N_DRAWS: usize = 16;
 const PERSON_DRAW: usize = N_DRAWS - 1;
 const OWN_K_DRAW: usize = N_DRAWS - 2;
 const PLAIN_DRAW: usize = N_DRAWS - 4;
 const FIRST_SENSITIVE_DRAW: usize = 8;
 
-/// Who the rows are of.
+/// Whether each row is a person, or persons have several rows.
 #[derive(Clone, Copy, Debug)]
 enum Persons {
     EachRow,
-    /// About so many rows per person, named in the first column.
+    /// About this many rows per person; the first column names the person.
     Shared {
         rows_each: u16,
     },
@@ -170,7 +170,7 @@ fn assemble(
         columns.push(draft.column(&format!("q{position}"), Role::Quasi, rows.iter().map(|row| row[position])));
     }
     if let OwnK::UpTo(largest) = own_k {
-        // A person's rows agree on it, so it follows from whose row it is.
+        // All rows of a person have the same own k, so it is drawn per person.
         let wish = |row: usize, draws: &[u16; N_DRAWS]| match persons {
             Persons::EachRow => draws[OWN_K_DRAW] % (largest + 1),
             Persons::Shared { .. } => (person_of(row, draws) as u16).wrapping_mul(7919) % (largest + 1),
@@ -196,7 +196,7 @@ impl Job {
     /// The release, or why there is none.
     ///
     /// # Errors
-    /// Those of [`anonymize`].
+    /// The errors of [`anonymize`].
     pub fn run(&self) -> Result<Anonymized, AnonymizeError> {
         anonymize(&self.table, &self.spec, &self.requirements, &Silent)
     }

@@ -1,11 +1,11 @@
 //! Random jobs of every system, each released, verified in every way there is, and recounted by independent code.
 //!
-//! A system and a number name one job for good, so a failure is repeated by them alone. [`run`] judges a range of numbers
-//! and adds up what became of them; [`shrunk`] makes a failing job smaller until nothing can be taken away.
+//! A system and a number always name the same job, so they are all that is needed to repeat a failure. [`run`] judges a
+//! range of numbers and adds up the outcomes; [`shrunk`] makes a failing job smaller until nothing can be taken away.
 //!
 //! # Oracle
 //! Classes are found and counted by [`crate::oracle`], which uses neither the partitioners' counts nor the verifier's.
-//! A refusal is held against brute force where the job is small enough to try everything.
+//! A refusal is compared with brute force where the job is small enough to try everything.
 
 mod audiences;
 mod judged;
@@ -24,6 +24,7 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 pub use judged::{Ending, Fault, FaultKind, Judged, Tally};
+pub use tables::{FoundEveryWay, judge_refused_tables, verify_tables_every_way};
 
 use crate::generate::Size;
 use crate::generate::audiences::audiences_job;
@@ -34,7 +35,7 @@ use crate::generate::town::{TownSize, town};
 use crate::generate::{job, job_of_several_rows};
 use crate::random::Random;
 
-/// Stands for systems of other crates where jobs are drawn.
+/// The number of a system that only another crate knows, for drawing random numbers per system.
 const UNKNOWN_SYSTEM: u8 = u8::MAX;
 
 /// Steps after which shrinking gives up.
@@ -43,26 +44,26 @@ const MOST_STEPS: usize = 2000;
 /// A kind of release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum System {
-    /// Of one table.
+    /// A release of one table.
     Table,
-    /// Of tables that hang together.
+    /// A release of several tables that keys connect.
     Tables,
-    /// Of one table, for recipients who know different columns.
+    /// A release of one table for recipients who know different columns.
     Audiences,
-    /// Of one table beside public registers.
+    /// A release of one table beside public registers.
     Register,
     /// A view over data that changes.
     Views,
-    /// Of one table beside a register, again and again, to be read together with the releases before.
+    /// Releases of one table beside a register, again and again, which must be safe to read together.
     Town,
 }
 
 impl System {
-    /// All of them.
+    /// Every system.
     pub const ALL: [System; 6] =
         [System::Table, System::Tables, System::Audiences, System::Register, System::Views, System::Town];
 
-    /// Its name on a command line.
+    /// The system's name on a command line.
     pub fn word(self) -> &'static str {
         match self {
             System::Table => "table",
@@ -86,7 +87,7 @@ impl fmt::Display for System {
     }
 }
 
-/// What became of a system's jobs with these numbers; `report` is told of each job that failed.
+/// Judges a system's jobs with these numbers and adds up the outcomes; `report` is told of each job that failed.
 pub fn run(system: System, numbers: Range<u64>, mut report: impl FnMut(u64, &Judged)) -> Tally {
     let mut tally = Tally::default();
     for number in numbers {
@@ -99,17 +100,17 @@ pub fn run(system: System, numbers: Range<u64>, mut report: impl FnMut(u64, &Jud
     tally
 }
 
-/// What becomes of one job.
+/// Judges one job.
 pub fn judge(system: System, number: u64) -> Judged {
     with_job(system, number, &mut JudgeOnce)
 }
 
-/// The smallest job that shrinking a failing one leads to, with its faults; `None` where the job does not fail.
+/// The smallest job that shrinking a failing one leads to, with its faults; `None` if the job does not fail.
 pub fn shrunk(system: System, number: u64) -> Option<String> {
     with_job(system, number, &mut Shrink)
 }
 
-/// The files of a job, by name, with `release.toml` for the spec; `None` for views, which have none.
+/// The files of a job by name, the spec as `release.toml`; `None` for views, which are not made from files.
 pub fn files(system: System, number: u64) -> Option<BTreeMap<String, String>> {
     Some(match system {
         System::Table => tree(job(Size::SMALL), system, number).current().files(),
@@ -121,17 +122,18 @@ pub fn files(system: System, number: u64) -> Option<BTreeMap<String, String>> {
     })
 }
 
-/// What becomes of a job of a system that this crate does not know: the one that a strategy makes of a number.
+/// Judges a job of a system that only another crate knows: the job that a strategy makes of a number.
 pub fn judge_drawn<S: Strategy>(strategy: S, number: u64, judge: fn(&S::Value) -> Judged) -> Judged {
     JudgeOnce.with(drawn(strategy, UNKNOWN_SYSTEM, number), judge)
 }
 
-/// The same job as small as it gets, with its faults; `None` where it does not fail.
+/// The smallest job that shrinking the job of [`judge_drawn`] leads to, with its faults; `None` if the job does not
+/// fail.
 pub fn shrunk_drawn<S: Strategy>(strategy: S, number: u64, judge: fn(&S::Value) -> Judged) -> Option<String> {
     Shrink.with(drawn(strategy, UNKNOWN_SYSTEM, number), judge)
 }
 
-/// Something that is done with a random job, whatever it is of.
+/// Something to do with a random job of any system.
 trait WithJob {
     type Output;
 
@@ -158,7 +160,7 @@ impl WithJob for Shrink {
         let fails = |tree: &T| caught(&tree.current(), judge).faults.iter().any(|fault| fault.kind == kind);
         let mut smallest = tree.current();
         let mut steps = 0;
-        // As proptest does: simpler while it still fails, and back a little where it does not.
+        // Shrink as proptest does: simplify while the job still fails, and step back where it does not.
         while steps < MOST_STEPS && tree.simplify() {
             steps += 1;
             while !fails(&tree) && steps < MOST_STEPS {
@@ -176,7 +178,7 @@ impl WithJob for Shrink {
     }
 }
 
-/// A job that panics has failed, too.
+/// Judges a job; a panic counts as a failure.
 fn caught<V: fmt::Debug>(job: &V, judge: fn(&V) -> Judged) -> Judged {
     catch_unwind(AssertUnwindSafe(|| judge(job))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
@@ -186,7 +188,7 @@ fn caught<V: fmt::Debug>(job: &V, judge: fn(&V) -> Judged) -> Judged {
 }
 
 fn with_job<W: WithJob>(system: System, number: u64, what: &mut W) -> W::Output {
-    // What kind of job it is is drawn apart from the job, so that jobs of a kind stay the same when kinds are added.
+    // The kind of job is drawn apart from the job, so that jobs of one kind stay the same when another kind is added.
     let mut kind = Random::new(number);
     let size = match kind.below(100) {
         0..30 => Size::TINY,
@@ -209,7 +211,7 @@ fn with_job<W: WithJob>(system: System, number: u64, what: &mut W) -> W::Output 
             }
         }
         System::Audiences => {
-            // The oracle tries all choices of labels, which are too many in larger tables.
+            // The oracle tries every choice of labels, and larger tables have too many.
             let size = if size.rows > Size::SMALL.rows { Size::SMALL } else { size };
             what.with(tree(audiences_job(size), system, number), audiences::judge)
         }

@@ -1,7 +1,7 @@
-//! Changes to a valid release, or to what a valid A-view shows, every one of which is either harmful or harmless.
+//! Changes to a valid release, or to the answer of a valid A-view. Each change is either harmful or harmless.
 //!
-//! A changed release is *harmless* if everything its manifest claims is still so: it is a truthful recoding of the private
-//! tables, satisfies what was asked, and shows the figures that the manifest names. Otherwise it is *harmful*.
+//! A changed release is *harmless* if all claims of its manifest still hold: it is a truthful recoding of the private
+//! tables, satisfies what was asked, and has the figures that the manifest names. Otherwise it is *harmful*.
 //!
 //! | module | what is changed |
 //! | --- | --- |
@@ -27,7 +27,7 @@ pub type Cell = Option<String>;
 pub struct Sheet {
     /// The names of its columns.
     pub columns: Vec<String>,
-    /// A cell per column each.
+    /// The rows, each with one cell per column.
     pub rows: Vec<Vec<Cell>>,
 }
 
@@ -35,7 +35,7 @@ impl Sheet {
     /// Reads a CSV file as kohort writes it: with commas, null as nothing, an empty text as `""`.
     ///
     /// # Panics
-    /// Where it has no header.
+    /// If it has no header.
     pub fn parse(csv: &str) -> Sheet {
         let mut lines = csv.lines().map(parse_line);
         let header = lines.next().expect("a released file has a header");
@@ -82,7 +82,7 @@ fn parse_line(line: &str) -> Vec<Cell> {
     }
 }
 
-/// Where a quoted cell ends.
+/// The position of the quote that ends a quoted cell.
 fn closing_quote(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut at = 0;

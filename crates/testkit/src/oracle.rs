@@ -1,8 +1,8 @@
 //! What a release satisfies and loses, by definition and by brute force.
 //!
 //! # Independence
-//! Nothing here uses `kohort-verify`, and of `kohort-core` nothing but its results. Everything is computed from texts,
-//! plainly and slowly: cells are strings, classes are maps of strings, distances follow their definition.
+//! Nothing here uses `kohort-verify`, and nothing uses `kohort-core` except its results. Everything is computed from
+//! texts, plainly and slowly: cells are strings, classes are maps of strings, distances follow their definition.
 
 mod coverage;
 mod labels;
@@ -27,13 +27,13 @@ pub(crate) use requirement::{distance_of, holders_of};
 /// Rows of the private table that look the same in a release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
-    /// What they look like, a cell per quasi column, `None` for null.
+    /// The cells that all of them show, one per quasi column, `None` for null.
     pub cells: Vec<Option<String>>,
-    /// Which rows of the private table they are, ascending.
+    /// Their numbers in the private table, ascending.
     pub rows: Vec<u32>,
 }
 
-/// A release as its file shows it: per row a cell per column, `None` for null.
+/// A release as its file shows it: rows of cells, `None` for null.
 pub fn released_cells(table: &Table, release: &Release) -> Vec<Vec<Option<String>>> {
     let released = &release.tables[0];
     (0..released.rows.len())
@@ -70,12 +70,12 @@ pub fn classes(table: &Table, release: &Release) -> Vec<Class> {
         .collect()
 }
 
-/// The persons of some rows, by name, or by row number where each row is one.
+/// The persons to whom rows belong, by name, or by row number where each row is one person.
 pub fn persons(table: &Table, rows: &[u32]) -> BTreeSet<String> {
     rows.iter().map(|&row| person(table, row)).collect()
 }
 
-/// Whose row it is.
+/// The person to whom a row belongs.
 pub fn person(table: &Table, row: u32) -> String {
     match table.person_column() {
         Some(column) => column.cell(row as usize).expect("every row has a person").to_owned(),

@@ -5,8 +5,9 @@
 //! birthdate and area are quasi, disease is sensitive; DGHs of depth 4 at most; k from 0 to 9 and the level of the
 //! disease at random.
 //! # Deviations
-//! What the paper does not say is chosen here: births over 90 years; 5,000 areas in 100 districts in 10 regions, a few
-//! of them with most of the patients; 400 diseases in 40 groups in 8 organs. Years have 12 months of 28 days.
+//! The paper leaves the following open, and here it is so: births are spread over 90 years; 5,000 areas in 100
+//! districts in 10 regions, a few of which have most of the patients; 400 diseases in 40 groups in 8 organs. Years have
+//! 12 months of 28 days.
 
 use std::fmt::Write;
 
@@ -33,14 +34,14 @@ pub struct Patients {
     pub disease_paths: String,
 }
 
-/// So many patients, always the same for one seed.
+/// Generates this many patients, always the same ones for one seed.
 pub fn generate(n_patients: usize, seed: u64) -> Patients {
     let mut random = Random::new(seed);
     let mut patient = "name,birthdate,area,disease\n".to_owned();
     let mut choices = "name,k,sa_level\n".to_owned();
     for number in 0..n_patients {
         let (year, month, day) = (1920 + random.below(90), 1 + random.below(12), 1 + random.below(28));
-        // The first areas are cities: they are drawn from more often.
+        // The first areas are cities, so they are drawn more often.
         let bound = 1 + random.below(N_AREAS);
         let (area, disease) = (area(random.below(bound)), disease(random.below(N_DISEASES)));
         line(&mut patient, format_args!("P{number:06},{year}-{month:02}-{day:02},{area},{disease}"));

@@ -1,11 +1,11 @@
-//! [`Random`]: a small seeded generator, so that what it makes never changes by itself.
+//! [`Random`]: a small generator with a seed. It is our own, so that generated data never change with a library.
 
 /// Splitmix64: a counter whose steps are scrambled.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The same numbers for the same seed.
+    /// A generator that gives the same numbers for the same seed.
     pub fn new(seed: u64) -> Self {
         Random(seed)
     }
@@ -22,23 +22,23 @@ impl Random {
     /// A number from 0 to `bound - 1`. The bias of the multiplication does not matter for tests.
     ///
     /// # Panics
-    /// Where the bound is 0.
+    /// If the bound is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         assert!(bound > 0, "there is no number below 0");
         ((u128::from(self.number()) * bound as u128) >> 64) as usize
     }
 
-    /// Yes, once in so many times.
+    /// `true` about once in this many calls.
     pub fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    /// One of these.
+    /// One of these items.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len())]
     }
 
-    /// Some of these, each at most once, in a random order.
+    /// At most `n` of these items, each at most once, in a random order.
     pub fn choose<T: Clone>(&mut self, items: &[T], n: usize) -> Vec<T> {
         let mut left = items.to_vec();
         (0..n.min(items.len())).map(|_| left.swap_remove(self.below(left.len()))).collect()
@@ -50,6 +50,13 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+
+    #[test]
+    fn the_generator_gives_the_published_numbers() {
+        let mut random = Random::new(1_234_567);
+        let first: Vec<u64> = (0..3).map(|_| random.number()).collect();
+        assert_eq!(first, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+    }
 
     #[test]
     fn draws_stay_below_their_bound_and_reach_it() {

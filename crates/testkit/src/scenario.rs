@@ -13,10 +13,10 @@ use tempfile::TempDir;
 
 use crate::generate::snowflake::TablesJob;
 
-/// A job of several tables: a spec, and of each table its header and its rows, an empty cell being null.
+/// A job of several tables: a spec, and the header and rows of each table, where an empty cell is null.
 ///
 /// # Panics
-/// Where they do not fit each other: such jobs are written by hand.
+/// If spec and tables do not fit each other, because such jobs are written by hand.
 pub fn tables_job(spec: &str, tables: &[(&str, Vec<String>)]) -> TablesJob {
     let spec = Spec::parse(spec).unwrap_or_else(|problems| panic!("{problems}"));
     let read = |(wanted, (header, rows)): (&TableSpec, &(&str, Vec<String>))| {
@@ -54,15 +54,15 @@ impl Scenario {
     /// Reads a table and a spec from their texts. The spec's first table is the CSV text, whatever file it names.
     ///
     /// # Panics
-    /// Where one of them is not right: scenarios are written by hand.
+    /// If the table or the spec is wrong, because scenarios are written by hand.
     pub fn new(csv: &str, spec: &str) -> Scenario {
         Self::with_files(csv, spec, &BTreeMap::new())
     }
 
-    /// The same with files that the spec names, such as hierarchies.
+    /// Reads a table and a spec from their texts, together with files that the spec names, such as hierarchies.
     ///
     /// # Panics
-    /// Where something is not right.
+    /// If one of the texts is wrong.
     pub fn with_files(csv: &str, spec: &str, files: &BTreeMap<String, String>) -> Scenario {
         let folder = tempfile::tempdir().expect("there is a temporary folder");
         let write = |name: &Path, text: &str| std::fs::write(folder.path().join(name), text).expect("it is writable");
@@ -91,7 +91,7 @@ impl Scenario {
     /// The release, or why there is none.
     ///
     /// # Errors
-    /// Those of [`anonymize`].
+    /// The errors of [`anonymize`].
     pub fn run(&self) -> Result<Anonymized, AnonymizeError> {
         anonymize(&self.loaded.table, &self.spec, &self.requirements(), &Silent)
     }
@@ -99,7 +99,7 @@ impl Scenario {
     /// The verified release.
     ///
     /// # Panics
-    /// Where there is none.
+    /// If there is no release.
     pub fn verified(&self) -> Verified<Release> {
         let done = self.run().unwrap_or_else(|error| panic!("{error}"));
         verify_release(done.release, &self.loaded.table, &self.requirements(), self.limit())
@@ -109,7 +109,7 @@ impl Scenario {
     /// The released file.
     ///
     /// # Panics
-    /// Where there is none.
+    /// If there is no release.
     pub fn released_csv(&self) -> String {
         let mut bytes = Vec::new();
         kohort_io::write_csv_to(&mut bytes, &self.verified(), &self.private())
@@ -120,14 +120,14 @@ impl Scenario {
     /// Writes the release to a folder, and gives back the released file.
     ///
     /// # Panics
-    /// Where there is none.
+    /// If there is no release.
     pub fn write(&self, format: Format) -> PathBuf {
         let options = WriteOptions { format: Some(format), existing: Existing::Refuse };
         let folder = self.folder.path().join(format!("release-{}", format.extension()));
         let staged = stage(&self.verified(), &self.private(), &folder, options, &Silent)
             .unwrap_or_else(|problem| panic!("{problem}"));
         let file = folder.join(&staged.files()[0].name);
-        // What a manifest says is tested where manifests are made; here the table is read alone.
+        // Manifests are tested where they are made; here only the table is read.
         staged.publish(&()).unwrap_or_else(|problem| panic!("{problem}"));
         file
     }

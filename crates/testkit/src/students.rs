@@ -4,10 +4,11 @@
 //! `[NCN08]`, section V: 1000 students, each with 1 obligatory course, 2 or 3 technical and 2 or 3 other electives out
 //! of 22 courses, each course with 2, 3 or 4 textbooks to choose from.
 //! # Deviations
-//! What the paper does not say is chosen here. There are 4 departments, each with its obligatory course and, among
-//! either kind of elective, one of 3 areas that its students take three times as often. For each course a student buys
-//! 1 or 2 of its books, so that 16 rows speak of a student on average, or all of them, which makes 25. A course's hierarchy goes by area, kind
-//! (technical, other) and root; a book's by the area and kind of its course. GPA, grades and prices are random.
+//! The paper leaves the rest open. There are 4 departments. Each has its obligatory course and, for each kind of
+//! elective, one of 3 areas that its students take three times as often. For each course a student buys 1 or 2 of its
+//! books, so that a student has 16 rows on average, or all books, so that there are 25 rows. A course's hierarchy goes
+//! by area, kind (technical, other) and root; a book's by the area and kind of its course. GPA, grades and prices are
+//! random.
 
 use std::fmt::Write;
 
@@ -15,7 +16,7 @@ use kohort_model::{Column, Hierarchy, Role, Spec, Table, ValueType};
 
 use crate::random::Random;
 
-/// The spec of the students. There is no default k: set it, and the algorithm, for what is asked.
+/// The spec of the students. It sets neither k nor the algorithm, which differ between experiments.
 const SPEC: &str = r#"
 k = 2
 [tables.student]
@@ -72,7 +73,7 @@ pub enum Books {
     All,
 }
 
-/// So many students with their courses and books, the same for the same seed.
+/// Generates this many students with their courses and books, always the same ones for one seed.
 ///
 /// # Panics
 /// Never: the spec is a constant.

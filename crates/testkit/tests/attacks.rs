@@ -1,7 +1,8 @@
 //! Attacks by somebody who holds the release, knows the algorithm, and knows things from outside.
 //!
-//! Each test first shows the leak on a release as a careless publisher would make it, then that ours is closed. The
-//! strongest form is that two private tables give the same file byte by byte: then nothing in it tells them apart.
+//! Each test first shows the leak on a release as a careless publisher would make it, and then that ours has no such
+//! leak. The strongest proof is that two private tables give the same file byte by byte, because then nothing in it
+//! tells them apart.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +25,7 @@ fn lines(csv: &str) -> Vec<&str> {
     csv.lines().skip(1).collect()
 }
 
-/// The same table with its rows turned around.
+/// The same table with its rows in reverse order.
 fn reversed(csv: &str) -> String {
     let (header, rows) = csv.split_once('\n').expect("a table has a header");
     let mut rows: Vec<&str> = rows.lines().collect();
@@ -39,7 +40,8 @@ fn file(job: &Job) -> Option<Vec<Vec<Option<String>>>> {
 
 #[test]
 fn finer_classes_than_shown_are_not_visible() {
-    // Text without a hierarchy: the partitioner tells {baker, clerk} from {nurse, pilot}, and both show `*`.
+    // The column is text without a hierarchy. The partitioner separates {baker, clerk} from {nurse, pilot}, and both
+    // show `*`.
     let jobs = ["baker", "baker", "clerk", "clerk", "nurse", "nurse", "pilot", "pilot"];
     let diseases = ["ulcer", "flu", "ulcer", "flu", "gout", "cold", "gout", "cold"];
     let csv = |diseases: &[&str]| {
@@ -50,7 +52,7 @@ fn finer_classes_than_shown_are_not_visible() {
     let scenario = Scenario::new(&csv(&diseases), &text);
     let table = &scenario.loaded.table;
 
-    // Careless: rows in the order of the partitioner's classes.
+    // A careless publisher leaves rows in the order of the partitioner's classes.
     let encoded = Encoded::new(table, &table.with_role(Role::Quasi)).unwrap();
     let all: Vec<u32> = (0..8).collect();
     let rows = encoded.fold(&all);
@@ -67,7 +69,7 @@ fn finer_classes_than_shown_are_not_visible() {
         .flat_map(|&row| rows.members(row))
         .map(|&row| table.column("disease").unwrap().cell(row as usize).unwrap())
         .collect();
-    assert_eq!(first.len(), 2, "whoever knows the order knows that no baker has gout");
+    assert_eq!(first.len(), 2, "a reader who knows the order knows that no baker has gout");
 
     let swapped: Vec<&str> = diseases.iter().rev().copied().collect();
     assert_eq!(scenario.released_csv(), Scenario::new(&csv(&swapped), &text).released_csv());
@@ -75,8 +77,8 @@ fn finer_classes_than_shown_are_not_visible() {
 
 #[test]
 fn minimum_class_after_suppression() {
-    // Two of four persons with flu must go, for half of a class may have it. Taken from finished classes they would
-    // leave one of them under k.
+    // At most half of a class may have flu, so two of the four persons with flu must go. If they were taken from
+    // finished classes, one class would have fewer than k persons.
     let csv = "age,disease\n20,flu\n21,flu\n22,gout\n40,flu\n41,flu\n42,cold\n43,ulcer\n";
     let columns = "age = \"quasi\"\ndisease = { role = \"sensitive\", alpha = 0.4 }";
     let plain = Scenario::new(csv, &spec("k = 3", "", "age = \"quasi\"\ndisease = \"sensitive\""));
@@ -100,7 +102,7 @@ fn minimum_class_after_suppression() {
 
 #[test]
 fn suppressed_persons_leave_no_trace() {
-    // The person of 99 can't be hidden and is left out: no range reaches to her, and no cell of hers is there.
+    // The person aged 99 can't be hidden and is left out. No range reaches to her age, and no cell of hers is released.
     let csv = |outlier: &str| format!("age,wish,disease\n20,2,flu\n21,2,gout\n22,2,flu\n23,2,cold\n{outlier}\n");
     let columns = "age = \"quasi\"\nwish = \"person_k\"\ndisease = \"sensitive\"";
     let text = spec("k = 2\nmax_suppressed = 0.2", "", columns);
@@ -115,7 +117,7 @@ fn homogeneous_class_is_refused_under_l() {
     let csv = "age,disease\n20,hiv\n21,hiv\n40,flu\n41,gout\n";
     let columns = |disease: &str| format!("age = \"quasi\"\ndisease = {disease}");
     let careless = Scenario::new(csv, &spec("k = 2", "", &columns("\"sensitive\""))).released_csv();
-    assert_eq!(lines(&careless)[..2], ["\"[20,21]\",hiv", "\"[20,21]\",hiv"], "whoever is 20 has it");
+    assert_eq!(lines(&careless)[..2], ["\"[20,21]\",hiv", "\"[20,21]\",hiv"], "everybody aged 20 has hiv");
     let diverse = Scenario::new(csv, &spec("k = 2", "", &columns("{ role = \"sensitive\", l = 2 }")));
     assert_eq!(diverse.verified().findings().sensitive[0].l, 3);
     let table = &diverse.loaded.table;
@@ -126,7 +128,7 @@ fn homogeneous_class_is_refused_under_l() {
 
 #[test]
 fn skewed_class_is_refused_under_t() {
-    // One in ten has it; in the class of the young one in two would.
+    // One person in ten has it; in the class of the young it would be one in two.
     let csv = "age,hiv\n20,yes\n21,no\n40,no\n41,no\n42,no\n43,no\n44,no\n45,no\n46,no\n47,no\n";
     let columns = |hiv: &str| format!("age = \"quasi\"\nhiv = {hiv}");
     let careless = Scenario::new(csv, &spec("k = 2", "", &columns("{ role = \"sensitive\" }")));
@@ -154,7 +156,7 @@ fn null_matches_only_null_or_root() {
             }
         }
     }
-    // A careless reader lets null match everything, and counts a class of one as one of three.
+    // A careless reader lets null match everything, and takes a class of one person for a class of three.
     let table = Table {
         name: "t".to_owned(),
         columns: vec![Column::from_cells("age", Role::Quasi, [Some("20"), None, None])],
@@ -166,7 +168,7 @@ fn null_matches_only_null_or_root() {
 
 #[test]
 fn spelling_does_not_single_anybody_out() {
-    // Only one person wrote 1.50; whoever saw the form knows whose row that is.
+    // Only one person wrote 1.50, so a reader who saw the form knows whose row that is.
     let csv = "dose,disease\n1.5,flu\n1.50,gout\n1.5,cold\n";
     let columns = "dose = \"quasi\"\ndisease = \"sensitive\"";
     let released = Scenario::new(csv, &spec("k = 3", "", columns)).released_csv();
@@ -175,7 +177,7 @@ fn spelling_does_not_single_anybody_out() {
 
 #[test]
 fn spelling_makes_no_sensitive_value_diverse() {
-    // Everybody of 20 has the dose 1.5, in two spellings: that is one value, and l = 2 must not count two.
+    // Everybody aged 20 has the dose 1.5, in two spellings. That is one value, so l = 2 must not count two.
     let csv = "age,dose\n20,1.5\n20,1.50\n40,1.5\n40,2.5\n";
     let columns = "age = \"quasi\"\ndose = { role = \"sensitive\", type = \"decimal\", l = 2 }";
     let scenario = Scenario::new(csv, &spec("k = 2", "", columns));
@@ -187,7 +189,7 @@ fn spelling_makes_no_sensitive_value_diverse() {
 
 #[test]
 fn a_key_that_links_nothing_is_refused() {
-    // Renumbered or not, equal numbers show which rows share a doctor, and nothing counts whom that tells apart.
+    // Renumbered or not, equal numbers show which rows share a doctor, and no requirement counts whom that tells apart.
     for asked in ["k = 2", "k = 2\nkeys = \"keep\""] {
         let spec = spec(asked, "person = \"id\"", "doctor = \"key\"\nage = \"quasi\"");
         let SpecErrors(problems) = Spec::parse(&spec).unwrap_err();
@@ -200,7 +202,7 @@ fn a_key_that_links_nothing_is_refused() {
 #[test]
 fn classes_that_look_alike_are_one_class_to_a_reader() {
     // Persons 3 and 4 have rows in both of the partitioner's classes, {a, b} and {c, d}, which both show `*`. Half of
-    // either class has flu; of the six persons a reader sees together four have it.
+    // either class has flu, but four of the six persons whom a reader sees together have it.
     let csv = "id,job,disease\n1,a,flu\n2,b,flu\n3,a,gout\n4,b,cold\n3,c,gout\n4,d,cold\n5,c,flu\n6,d,flu\n\
                7,e,ulcer\n8,e,ulcer\n9,e,fever\n10,e,fever\n11,e,mumps\n12,e,mumps\n";
     let columns = "job = \"quasi\"\ndisease = { role = \"sensitive\", alpha = 0.5 }";
@@ -216,7 +218,7 @@ fn classes_that_look_alike_are_one_class_to_a_reader() {
 
 #[test]
 fn an_own_k_holds_in_every_class_a_person_is_in() {
-    // One row of person 1 asks for two, another for four: the person asks for four, wherever a row of theirs is.
+    // One row of person 1 asks for two and another for four, so the person asks for four wherever they have a row.
     let csv = "id,age,wish\n1,20,2\n2,20,2\n1,40,4\n3,40,2\n4,40,2\n5,40,2\n";
     let columns = "age = \"quasi\"\nwish = \"person_k\"";
     let scenario = Scenario::new(csv, &spec("k = 2", "person = \"id\"", columns));
@@ -240,8 +242,8 @@ fn who_is_left_out_does_not_depend_on_the_order_of_the_input() {
 
 #[test]
 fn of_two_equally_frequent_values_the_same_gives_way_in_every_order() {
-    // Person 2 has both frequent diseases. If flu gives way first, 2 leaves and that is enough; if gout does, 3 leaves,
-    // and then 2 as well. Which one does must not depend on which disease the file names first.
+    // Person 2 has both frequent diseases. If flu is handled first, 2 leaves and that is enough; if gout is, 3 leaves,
+    // and then 2 as well. The choice must not depend on which disease the file names first.
     let columns = "age = \"quasi\"\ndisease = { role = \"sensitive\", alpha = 0.35 }";
     let csv = "id,age,disease\n1,20,flu\n2,15,flu\n2,15,gout\n3,10,gout\n4,30,cold\n5,40,ulcer\n";
     let ours = |csv: &str| {
@@ -254,7 +256,7 @@ fn of_two_equally_frequent_values_the_same_gives_way_in_every_order() {
 
 #[test]
 fn leaving_somebody_out_moves_what_closeness_is_measured_against() {
-    // Two with flu must go for alpha. The release's own shares are then a half each, so that t holds with distance 0.
+    // Two persons with flu must go for alpha. Then the released shares are one half each, so t holds with distance 0.
     let csv = "age,disease\n20,flu\n20,flu\n20,flu\n20,flu\n20,flu\n20,flu\n20,gout\n20,gout\n20,gout\n20,gout\n";
     let columns = "age = \"quasi\"\ndisease = { role = \"sensitive\", alpha = 0.5, t = 0.05 }";
     let scenario = Scenario::new(csv, &spec("k = 2\nmax_suppressed = 0.2", "", columns));
@@ -284,7 +286,7 @@ fn no_cell_of_the_table_is_in_an_error_or_a_debug_text() {
     assert!(!format!("{error} {error:?}").contains("secret"));
 }
 
-/// The job with the copied cells of each class handed around among its members, all columns of a row together.
+/// The job after exchanging the copied cells among the members of each class, all columns of a row together.
 fn with_owners_exchanged(job: &Job, seed: u64) -> Option<Job> {
     let done = job.run().ok()?;
     let mut owner: Vec<usize> = (0..job.table.n_rows).collect();

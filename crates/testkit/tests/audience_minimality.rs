@@ -1,5 +1,5 @@
-//! What an audience that knows the algorithm learns about columns that only others know. The replay of all tables is an
-//! attack of the catalogue; here is what holds for random people and audiences.
+//! What an audience that knows the algorithm learns about columns that only others know. The catalogue of attacks
+//! replays all tables of a few people; these properties are about random people and audiences.
 
 use kohort_model::spec::Algorithm;
 use kohort_model::{Coalition, Requirement, Steer};

@@ -1,4 +1,5 @@
-//! What holds for every random table and its audiences, and what an attacker of one release for all of them can do.
+//! What holds for every random table and its audiences, and what an attacker can do who has one release for all of
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,7 @@ use kohort_testkit::random::Random;
 use kohort_verify::{RowsOf, Skipped, SuppressionLimit, verify_alone, verify_release};
 use proptest::prelude::*;
 
-/// Released rows, as rows of the private table, that look the same in some columns.
+/// Sets of private rows whose released rows look the same in some columns.
 fn classes(table: &Table, done: &AnonymizedForAudiences, columns: &[String]) -> Vec<Vec<u32>> {
     let release = &done.anonymized.release;
     let released = &release.tables[0];
@@ -26,7 +27,7 @@ fn classes(table: &Table, done: &AnonymizedForAudiences, columns: &[String]) -> 
     classes.into_values().collect()
 }
 
-/// The places of rows of the private table in the release.
+/// The positions of private rows in the release.
 fn positions(released: &[u32], rows: &[u32]) -> Vec<usize> {
     rows.iter().filter_map(|row| released.iter().position(|other| other == row)).collect()
 }
@@ -51,8 +52,8 @@ proptest! {
             Ok(done) => done,
             Err(error) => {
                 prop_assert!(is_unreachable(&error), "{}", error);
-                // A release that shows everybody alike to everybody would have done, and says nothing of columns that
-                // are known to others.
+                // A release in which all rows look the same to every audience would have been enough, and it tells an
+                // audience nothing about columns that it does not know.
                 let all: Vec<u32> = (0..job.table.n_rows as u32).collect();
                 let has_one_value = matches!(error, AnonymizeError::OneValue { .. });
                 if !has_one_value && oracle::persons(&job.table, &all).len() <= 10 {
@@ -102,7 +103,7 @@ proptest! {
                 prop_assert_eq!(learned.certain, certain.len() as u64);
             }
         }
-        // One more than was reached is refused, whoever asks for it.
+        // Asking for one more than was reached is refused, for every coalition.
         for (place, reached) in found.coalitions.iter().enumerate() {
             let mut more = audiences.clone();
             let requirements = vec![Requirement::K(reached.k as u32 + 1)];
@@ -157,7 +158,7 @@ fn released_numbers_that_may_be_nodes_of_a_hierarchy_are_not_counted_without_it(
         requirements: vec![Requirement::K(2)],
     };
     let audiences = Audiences::new(vec![audience("job"), audience("pay")]);
-    // Every label stands in two rows, so each is a class of the audience that knows the column.
+    // Every label is in two rows, so each label is a class of the audience that knows the column.
     let skipped = |value_type: ValueType, labels: &[&str]| {
         let cells = labels.iter().flat_map(|&label| [Some(label); 2]);
         let pay = Column::from_cells("pay", Role::Quasi, cells).typed(value_type);
@@ -168,11 +169,12 @@ fn released_numbers_that_may_be_nodes_of_a_hierarchy_are_not_counted_without_it(
         found.skipped.contains(&Skipped::Labels { column: "pay".to_owned() })
     };
     assert!(!skipped(ValueType::Decimal, &["1.5", "2.5", "[1,2]"]));
-    // Two values of a hierarchy, or one that is spelled in two ways.
+    // Two values of a hierarchy, or one value with two spellings.
     assert!(skipped(ValueType::Decimal, &["1.5", "1.50"]));
-    // A range of everything tells nothing, and a node of a hierarchy that happens to hold all others tells something.
+    // A range over everything tells nothing. A node of a hierarchy that happens to cover all others does tell
+    // something.
     assert!(skipped(ValueType::Decimal, &["1.5", "2.5", "[1,3]"]));
-    // A day is midnight, or all timestamps of that day.
+    // A day stands for midnight, or for all timestamps of that day.
     assert!(skipped(ValueType::Timestamp, &["1964-01-01"]));
     assert!(!skipped(ValueType::Timestamp, &["1964-01-01T07:30:00"]));
 }

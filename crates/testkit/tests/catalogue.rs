@@ -1,4 +1,4 @@
-//! The catalogue of attacks: what is promised holds, every attack works somewhere, and the documents say what was counted.
+//! The catalogue of attacks: promises hold, every attack works somewhere, and the documents show what was counted.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use kohort_testkit::attacks::statements::statements;
 use kohort_testkit::attacks::{Attack, Promise, Side, System, catalogue, page_with, table};
 
-/// Every attack with what it got, run once for all tests.
+/// Every attack with its results, run once for all tests.
 fn ran() -> &'static [(Attack, Vec<Side>)] {
     static RAN: OnceLock<Vec<(Attack, Vec<Side>)>> = OnceLock::new();
     RAN.get_or_init(|| catalogue().into_iter().map(|attack| (attack, (attack.run)())).collect())

@@ -1,4 +1,4 @@
-//! Views over data that changes, against somebody who kept every snapshot.
+//! Views over data that changes, attacked by somebody who kept every snapshot.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -52,7 +52,8 @@ proptest! {
     }
 }
 
-/// By walking from both nodes to where they meet.
+/// How much a class and a row would change if the row joined the class: the steps that the row and the members move up
+/// in each tree. Both paths to the root are walked until they meet, unlike in the index under test.
 fn total_change(trees: &[GrowingTree], row: &[u32], class: &[u32], n_members: u64) -> u64 {
     let path = |tree: &GrowingTree, node: u32| -> Vec<u32> {
         std::iter::successors(Some(node), |&node| tree.parent(node)).collect()
@@ -104,7 +105,7 @@ fn row(person: u64, showing: u64, value: u32) -> Row {
 
 #[test]
 fn the_same_values_again_give_away_who_was_erased() {
-    // Person 3 is erased, and 1 and 2 come back with all values that the three had.
+    // Person 3 is erased, and 1 and 2 come back with all values that the three persons had.
     let blocks = [
         Block { rows: vec![row(1, 0, 0), row(2, 0, 1), row(3, 0, 0)] },
         Block { rows: vec![row(1, 1, 0), row(2, 1, 1)] },

@@ -11,7 +11,7 @@ use kohort_testkit::scenario::Scenario;
 use proptest::prelude::*;
 use rayon::ThreadPoolBuilder;
 
-/// Each row twice, so that with k = 2 every class is of one value and shows it as it was.
+/// Each row is there twice, so with k = 2 every class has one value and shows it unchanged.
 const HARD_VALUES: &str = "\
 code,large,small,amount,born,seen,note,word,flag
 00000,9007199254740993,-9223372036854775808,1.50,0001-01-01,1969-12-31T23:59:59.999999999Z,\"\",\"a,b\",true
@@ -91,7 +91,7 @@ fn a_released_parquet_file_can_be_released_again() {
     assert_eq!(cells, rows(&first.loaded.table));
 }
 
-/// Every file of the scenario's releases, byte by byte.
+/// The bytes of every file of the scenario's releases.
 fn written_bytes<const N: usize>(csv: &str, spec: &str, formats: [Format; N], n_threads: usize) -> Vec<Vec<u8>> {
     let pool = ThreadPoolBuilder::new().num_threads(n_threads).build().expect("threads can be started");
     pool.install(|| {
@@ -105,7 +105,7 @@ fn one_thread_and_eight_write_the_same_bytes() {
     let csv_format = Format::Csv(Compression::None);
     let hard = |n_threads| written_bytes(HARD_VALUES, HARD_SPEC, [csv_format, Format::Parquet], n_threads);
     assert_eq!(hard(1), hard(8));
-    // Large enough that several threads cut at once: their nodes hold more than 2^14 rows.
+    // The table is large enough that several threads cut at once: their nodes have more than 2^14 rows.
     let mut csv = String::from("age,zip,income,disease\n");
     let mut state = 1u64;
     for _ in 0..40_000 {

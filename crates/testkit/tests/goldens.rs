@@ -40,7 +40,7 @@ fn k_on(table: &Table, quasi: &[&str]) -> u64 {
     measure(table, &positions, &[], &[]).expect("the table can be counted").k
 }
 
-/// The given columns, each from the table that shows it best.
+/// The given columns, each taken from the table that shows it best.
 fn joined(columns: &[(&Table, &str)]) -> Table {
     let columns: Vec<Column> =
         columns.iter().map(|(table, name)| table.column(name).expect("the column is there").clone()).collect();

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use kohort_testkit::jobs::{FaultKind, System, Tally, run, shrunk};
 
-/// Jobs of each system that the ordinary tests run.
+/// How many jobs of each system the ordinary tests run.
 const N_JOBS: u64 = 120;
 
 /// The number in an environment variable.
@@ -12,13 +12,13 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is no number")))
 }
 
-/// The numbers of the jobs: some of the first, or as many as asked from where it is asked.
+/// The numbers of the jobs: the first ones, or the range that the environment asks for.
 fn numbers() -> Range<u64> {
     let first = number("KOHORT_JOBS_FROM").unwrap_or(0);
     first..first + number("KOHORT_JOBS").unwrap_or(N_JOBS)
 }
 
-/// Runs jobs of a system, shows those that fail as small as they get, and says what became of all.
+/// Runs jobs of a system, prints failing ones as small as they get, and prints how many jobs had which outcome.
 fn recounted(system: System) -> Option<Tally> {
     let is_asked = |word: String| word == system.word();
     if !std::env::var("KOHORT_JOBS_OF").map_or(true, is_asked) {

@@ -1,4 +1,4 @@
-//! Many tables end to end: random snowflakes are anonymized, and the verifier, the oracle and the attacker agree.
+//! Many tables end to end: random snowflakes are anonymized, and the verifier, the oracle and the attacker must agree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,111 +8,28 @@ use kohort_model::spec::{Algorithm, Keys, Order};
 use kohort_model::{Cells, Column, Requirement, Role, Schema, Silent, Spec, Table};
 use kohort_testkit::generate::config;
 use kohort_testkit::generate::snowflake::{Asks, TablesJob, TablesSize, tables_job};
+use kohort_testkit::jobs::{judge_refused_tables, verify_tables_every_way};
 use kohort_testkit::oracle::views::{Counting, Joined, Tree, as_read, attack, classes_of_trees, smallest_answer};
-use kohort_testkit::oracle::{self, Verdict};
 use kohort_testkit::random::Random;
 use kohort_testkit::{data, students};
-use kohort_verify::{
-    Findings, ReleasedLink, Suppressed, SuppressionLimit, TableFindings, verify_tables, verify_tables_against,
-    verify_tables_alone, verify_tables_written,
-};
+use kohort_verify::{Findings, SuppressionLimit, verify_tables};
 use proptest::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// Verifies a release in every way there is, and compares what the ways find.
+/// Verifies a release in every way there is, and returns what was found in its files.
 fn verify(job: &TablesJob, done: &AnonymizedTables) -> Result<Findings, String> {
-    let requirements = job.requirements();
-    let verified = verify_tables(
-        done.release.clone(),
-        &job.tables,
-        &job.schema,
-        &requirements,
-        SuppressionLimit::share(job.spec.max_suppressed),
-    )
-    .map_err(|violations| format!("release: {violations}"))?;
-    let (files, _) = as_read(&done.release, &job.tables, &job.schema);
-    let written = verify_tables_written(&files, &verified, &job.tables, &job.schema, &requirements)
-        .map_err(|violations| format!("written: {violations}"))?;
-    if counts(&written) != counts(verified.findings()) {
-        return Err(format!("{written:?} is not {:?}", verified.findings()));
-    }
-    let links = ReleasedLink::of(&job.schema, &job.tables);
-    let alone =
-        verify_tables_alone(&files, &links, &requirements).map_err(|violations| format!("alone: {violations}"))?;
-    if counts(&alone) != counts(&written) {
-        return Err(format!("{alone:?} is not {written:?}"));
-    }
-    let suppressed: Vec<Suppressed> = written.tables.iter().map(|table| table.suppressed.unwrap_or_default()).collect();
-    let limit = SuppressionLimit::share(job.spec.max_suppressed);
-    let keys = job.spec.keys;
-    let against = verify_tables_against(&files, &job.tables, &job.schema, &requirements, &suppressed, limit, keys)
-        .map_err(|violations| format!("against: {violations}"))?;
-    let counted = against.loss.into_iter().chain(against.tables.into_iter().filter_map(|table| table.loss));
-    for (counted, lost) in counted.zip(std::iter::once(&done.loss).chain(&done.loss_of_tables)) {
-        let of_persons = counted.persons.ok_or("persons were not counted")?;
-        let pairs = [
-            (counted.lm, lost.lm),
-            (counted.ncp, lost.ncp),
-            (counted.uncertainty_penalty, lost.uncertainty_penalty),
-            (of_persons.dm, lost.dm),
-            (of_persons.average_class, lost.average_class),
-            (of_persons.k_deviation.unwrap_or(lost.k_deviation), lost.k_deviation),
-        ];
-        if pairs.iter().any(|(counted, lost)| (counted - lost).abs() > 1e-9 * lost.abs().max(1.0)) {
-            return Err(format!("{counted:?} is not {lost:?}"));
-        }
-    }
-    Ok(written)
+    verify_tables_every_way(job, done).map(|found| found.written)
 }
 
-/// What is counted in whole numbers; shares may differ in their last bits.
-fn counts(findings: &Findings) -> Vec<u64> {
-    let of_table = |table: &TableFindings| {
-        let diversity = table.sensitive.iter().map(|sensitive| sensitive.l);
-        [table.rows, table.classes].into_iter().chain(diversity).collect::<Vec<u64>>()
-    };
-    let whole = [findings.k, findings.persons, findings.classes];
-    whole.into_iter().chain(findings.tables.iter().flat_map(of_table)).collect()
-}
-
-/// Whether a failure to anonymize is legitimate.
-fn is_legitimate(error: &AnonymizeError) -> bool {
-    matches!(
-        error,
-        AnonymizeError::TooFewPersons { .. }
-            | AnonymizeError::OwnKTooLarge { .. }
-            | AnonymizeError::TooFrequent { .. }
-            | AnonymizeError::NoQuasiColumn
-            | AnonymizeError::Unreachable { .. }
-    )
-}
-
-/// A refusal is right: the error says so, and brute force finds no release either, where there are few enough persons
-/// to try. A release may show nothing but that persons are there, so it is enough if some of them can be one class.
+/// Checks that a refusal is right, by brute force if there are few enough persons.
 fn check_refusal(job: &TablesJob, error: &AnonymizeError) -> Result<(), TestCaseError> {
-    prop_assert!(is_legitimate(error), "{error}");
-    let few = |root: &usize| job.tables[*root].n_rows <= 10;
-    let roots = job.schema.roots();
-    if *error == AnonymizeError::NoQuasiColumn || !roots.iter().all(few) {
-        return Ok(());
-    }
-    let can_be_released = |root: usize| {
-        // Of many tables l also bounds the share of each value.
-        let requirements = job.requirements()[root].clone();
-        let shares = requirements.iter().filter_map(|requirement| match requirement {
-            Requirement::DistinctL { column, l } => {
-                Some(Requirement::Alpha { column: column.clone(), alpha: 1.0 / f64::from((*l).max(1)) })
-            }
-            _ => None,
-        });
-        let asked: Vec<Requirement> = requirements.iter().cloned().chain(shares).collect();
-        oracle::can_be_one_class(&job.tables[root], &asked, job.spec.max_suppressed) == Verdict::Holds
-    };
-    prop_assert!(!roots.into_iter().all(can_be_released), "{error}");
+    let judged = judge_refused_tables(job, error);
+    prop_assert!(judged.faults.is_empty(), "{:?}", judged.faults);
     Ok(())
 }
 
-/// Whether two jobs that differ in the order of things show the same, the numbers of keys apart.
+/// Checks that two jobs that differ only in the order of rows or tables give the same release, except for the numbers
+/// of keys.
 fn same_release(job: &TablesJob, other: &TablesJob) -> Result<(), TestCaseError> {
     match (job.run(), other.run()) {
         (Ok(done), Ok(again)) => {
@@ -125,10 +42,10 @@ fn same_release(job: &TablesJob, other: &TablesJob) -> Result<(), TestCaseError>
     Ok(())
 }
 
-/// A release without the numbers of its keys: what a reader can tell of each person, sorted.
+/// A release without the numbers of its keys: what a reader can see of each person, sorted.
 fn persons_as_shown(job: &TablesJob, done: &AnonymizedTables) -> BTreeMap<String, Vec<String>> {
     let (mut files, schema) = as_read(&done.release, &job.tables, &job.schema);
-    // Everything that is shown of a row counts, its key apart.
+    // Everything that is shown of a row counts, except its key.
     for table in &mut files {
         for column in &mut table.columns {
             if column.role != Role::Key {
@@ -151,7 +68,7 @@ fn persons_as_shown(job: &TablesJob, done: &AnonymizedTables) -> BTreeMap<String
 
 type Shown = (Vec<Option<String>>, Vec<Vec<String>>);
 
-/// A tree as texts, its rows in one order.
+/// A tree as texts, with its rows in a fixed order.
 fn without_rows(tree: &Tree) -> Shown {
     let rows_of_table = |rows: &Vec<Tree>| {
         let mut rows: Vec<String> = rows.iter().map(|row| format!("{:?}", without_rows(row))).collect();
@@ -363,7 +280,7 @@ fn a_person_with_ten_thousand_rows_among_persons_with_three_is_hidden() {
     let findings = verify(&job, &done).unwrap();
     assert!(findings.k >= 3);
     assert_eq!(findings.persons, N_PERSONS as u64);
-    assert!(findings.tables[1].rows <= 3 * N_PERSONS as u64, "nobody else has as many rows to show");
+    assert!(findings.tables[1].rows <= 3 * N_PERSONS as u64, "at most 3 rows per person can find partners");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use kohort_testkit::oracle::views::{
     Counting, Joined, Known, KnownRows, View, attack, classes_of_trees, smallest_answer,
 };
 use kohort_verify::{
-    ReleasedLink, Suppressed, SuppressionLimit, Violation, verify_tables_against, verify_tables_alone,
+    ReleasedLink, Suppressed, SuppressionLimit, TablesAgainst, Violation, verify_tables_against, verify_tables_alone,
 };
 use proptest::prelude::*;
 
@@ -89,8 +89,8 @@ fn golden_release() -> Vec<Table> {
     with_hierarchies(vec![student, takes, books])
 }
 
-/// Tables V and VI: each table is 2-anonymous by itself, as many rows of a student as may be generalized with each
-/// other, and keys kept. Without books, as in the paper.
+/// Tables V and VI: each table is 2-anonymous by itself, with as many rows of a student as can be generalized together,
+/// and keys are kept. There are no books, as in the paper.
 fn naive_release() -> Vec<Table> {
     let student = table("student", STUDENT, "S1,3.72\nS2,2.34\nS3,3.12\nS4,4.00");
     let takes = table(
@@ -105,7 +105,7 @@ fn naive_release() -> Vec<Table> {
     with_hierarchies(vec![student, takes, Table { columns: columns.collect(), ..books }])
 }
 
-/// Labels understood by the private hierarchies.
+/// The tables with the private hierarchies, which give their labels a meaning.
 fn with_hierarchies(mut tables: Vec<Table>) -> Vec<Table> {
     for (table, private) in tables.iter_mut().zip(students()) {
         for (column, private) in table.columns.iter_mut().zip(private.columns) {
@@ -120,7 +120,7 @@ fn k_of(tables: &[Table], schema: &Schema) -> u64 {
     verify_tables_alone(tables, &ReleasedLink::of(schema, tables), &nothing).expect("the tables join").k
 }
 
-/// Knows three courses of Chris, who is S1, and that there are no others.
+/// The view of somebody who knows three courses of Chris, who is student S1, and that Chris takes no others.
 fn chris() -> View {
     let course = |name: &str| View { cells: vec![Known::Was(Some(name.to_owned()))], rows: vec![KnownRows::default()] };
     let courses = || Some(vec![course("History"), course("Math"), course("Physics")]);
@@ -132,12 +132,12 @@ fn chris_is_found_where_each_table_is_anonymized_by_itself() {
     let schema = students_schema();
     let naive = Joined::new(&naive_release(), &schema);
     assert_eq!(naive.answer(0, &chris()), [0], "only S1 takes two courses of science and one of history");
-    // As the paper puts it, from the labels and their counts.
+    // The attack in the paper's words, by labels and their counts.
     let science = View { cells: vec![Known::Shown(Some("Science".to_owned()))], rows: vec![KnownRows::default()] };
     let history = View { cells: vec![Known::Shown(Some("History".to_owned()))], rows: vec![KnownRows::default()] };
     let rows = KnownRows { some: Some(vec![history]), exactly: Some((Box::new(science), 2)), all: None };
     assert_eq!(naive.answer(0, &View { cells: Vec::new(), rows: vec![rows] }), [0]);
-    // The courses alone, one row a view, single nobody out: that is why a table by itself looks safe.
+    // The courses alone, one row per view, single nobody out. That is why a table looks safe by itself.
     let takes = kohort_verify::measure(&naive_release()[1], &[2], &[], &[]).unwrap();
     assert_eq!(takes.k, 2);
     assert_eq!(k_of(&naive_release(), &schema), 1);
@@ -159,7 +159,7 @@ fn random_views_find_chris_too_and_nobody_in_the_golden_release() {
 fn the_golden_release_hides_chris_and_george_among_two() {
     let schema = students_schema();
     let golden = Joined::new(&golden_release(), &schema);
-    // Of Chris nothing is left out but a book, so that all that is shown may be his.
+    // Only a book of Chris is left out, so everything that is shown may be his.
     assert_eq!(golden.answer(0, &chris()), [0, 1]);
     assert_eq!(classes_of_trees(&golden, 0), [vec![0, 1], vec![2, 3]]);
     // The paper's query: history with the book on America.
@@ -182,22 +182,21 @@ fn the_golden_release_satisfies_the_verifier_by_itself_and_against_the_students(
     private[0].person = Some(0);
     let suppressed = [0, 1, 3].map(|rows| Suppressed { rows, persons: 0 });
     let asked = [vec![Requirement::K(2)], Vec::new(), Vec::new()];
-    let findings = verify_tables_against(
-        &released,
-        &private,
-        &schema,
-        &asked,
-        &suppressed,
-        SuppressionLimit::NOBODY,
-        Keys::Surrogate,
-    )
-    .unwrap();
+    let against = TablesAgainst {
+        originals: &private,
+        schema: &schema,
+        requirements: &asked,
+        suppressed: &suppressed,
+        limit: SuppressionLimit::NOBODY,
+        keys: Keys::Surrogate,
+    };
+    let findings = verify_tables_against(&released, &against).unwrap();
     assert_eq!((findings.k, findings.classes, findings.persons), (2, 2, 4));
 }
 
 #[test]
 fn generalized_join_keys_fall_to_a_functional_dependency_and_join_with_nothing() {
-    // Table V, AT2: keys are sets of students. A student has one GPA, so equal GPAs are one student.
+    // Table V, AT2: keys are sets of students. A student has one GPA, so rows with equal GPAs belong to one student.
     let rows = [
         ("S1", "3.72"),
         ("S1", "3.72"),
@@ -216,7 +215,7 @@ fn generalized_join_keys_fall_to_a_functional_dependency_and_join_with_nothing()
         let left = sets.reduce(|left, set| left.into_iter().filter(|student| set.contains(student)).collect());
         assert_eq!(left.unwrap(), [student], "every student is found");
     }
-    // Table VI, T2: such keys meet no row, or several; the verifier takes neither.
+    // Table VI, T2: such keys match no row, or several. The verifier accepts neither.
     let mut tables = golden_release();
     tables[1] = table(
         "takes",
@@ -236,7 +235,8 @@ fn generalized_join_keys_fall_to_a_functional_dependency_and_join_with_nothing()
     assert_eq!((golden[0].n_rows, gpas.texts.len()), (4, 4));
 }
 
-/// Persons of a tiny release: own label, rows of a first child table with rows of their own, rows of a second one.
+/// Persons of a tiny release: the person's label, rows of a first child table with rows of their own, rows of a second
+/// child table.
 type Tiny = Vec<(u8, Vec<(u8, Vec<u8>)>, Vec<u8>)>;
 
 fn tiny(persons: &Tiny) -> (Vec<Table>, Schema) {
@@ -278,7 +278,7 @@ fn tiny_persons() -> impl Strategy<Value = Tiny> {
     let leaf = || prop_oneof![5 => Just(1u8), 2 => Just(2u8), 1 => Just(0u8)];
     let row = (leaf(), prop::collection::vec(leaf(), 0..2));
     let person = (leaf(), prop::collection::vec(row, 0..3), prop::collection::vec(leaf(), 0..2));
-    // Persons repeat, so that classes of several are met often.
+    // Persons are repeated, so that classes of several persons are frequent.
     prop::collection::vec((person, 1usize..4), 1..4).prop_map(|kinds| {
         let persons = kinds.into_iter().flat_map(|(person, n)| std::iter::repeat_n(person, n));
         persons.take(6).collect()
@@ -293,7 +293,7 @@ proptest! {
         let (tables, schema) = tiny(&persons);
         let k = k_of(&tables, &schema);
         prop_assert_eq!(k, u64::from(smallest_answer(&tables, &schema, Counting::Counts)));
-        // Who knows no absence and no counts learns no more.
+        // An attacker who knows only which rows exist, but not how many or which don't, finds at least as many persons.
         prop_assert!(k <= u64::from(smallest_answer(&tables, &schema, Counting::Exists)));
     }
 
@@ -309,7 +309,7 @@ proptest! {
 
 #[test]
 fn who_knows_no_counts_may_be_kept_from_what_the_verifier_refuses() {
-    // Two rows that look the same against one: told apart by their number alone.
+    // Two rows that look the same, and one such row: only their number tells the persons apart.
     let (tables, schema) = tiny(&vec![(1, vec![(1, vec![]), (1, vec![])], vec![]), (1, vec![(1, vec![])], vec![])]);
     assert_eq!(smallest_answer(&tables, &schema, Counting::Exists), 2);
     assert_eq!(smallest_answer(&tables, &schema, Counting::Counts), 1);

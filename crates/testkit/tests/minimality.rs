@@ -1,4 +1,5 @@
-//! What somebody learns who knows the algorithm, everybody's quasi values and the release, in every way it can be made.
+//! What an attacker who knows the algorithm, everybody's quasi values and the release learns, for every way to make a
+//! release.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -6,12 +7,12 @@ use kohort_model::Requirement;
 use kohort_testkit::attacks::minimality::{Way, behind, orders, release, ways};
 use proptest::prelude::*;
 
-/// What follows from a release for somebody who knows the algorithm.
+/// What an attacker who knows the algorithm can conclude from a release.
 #[derive(Debug, PartialEq)]
 struct Learned {
-    /// How many tables can be behind it.
+    /// How many private tables could have given the release.
     n_tables: usize,
-    /// The largest share of them in which one person has one illness.
+    /// The largest share of these tables in which one person has one particular illness.
     share: f64,
 }
 
@@ -31,9 +32,9 @@ const REGISTER: [u32; 4] = [31, 42, 42, 55];
 
 #[test]
 fn the_minimality_attack_finds_whose_values_kept_a_class_from_being_cut() {
-    // All six are in one class, a third of them with the flu, and 360 tables fit. But two and four persons would have
-    // been enough, so the class was not cut because of the values: the two of 31 have the same, and only the flu is
-    // there twice.
+    // All six persons are in one class, a third of them have flu, and 360 tables fit. But classes of two and four
+    // persons would have been large enough, so the values must have prevented the cut: the two persons aged 31 have the
+    // same illness, and only flu occurs twice.
     let illnesses = ["flu", "flu", "cold", "gout", "mumps", "ulcer"];
     assert_eq!(orders(&illnesses).len(), 360);
     let column = || "illness".to_owned();
@@ -50,7 +51,7 @@ fn the_minimality_attack_finds_whose_values_kept_a_class_from_being_cut() {
 
 #[test]
 fn where_only_k_is_asked_every_table_that_fits_the_classes_can_be_behind_them() {
-    // Two classes: two ways to give the flu and a cold to those of 31, 24 for the others.
+    // There are two classes: two ways to give flu and a cold to the persons aged 31, and 24 ways for the others.
     let illnesses = ["flu", "cold", "flu", "gout", "mumps", "ulcer"];
     for way in ways() {
         let found = learned(way, &PRIVATE, &REGISTER, &illnesses, &[Requirement::K(2)]);

@@ -1,7 +1,7 @@
-//! Somebody who has the release, the register, the algorithm and k: what do they learn about who is private?
+//! What an attacker who has the release, the register, the algorithm and k learns about who is in the private table.
 //!
-//! First every private table that a small register allows is replayed, so that the share of them in which somebody is
-//! private is known exactly. Then the face attack is run on tables of ordinary size.
+//! First every private table that a small register allows is replayed, so the share of tables in which a person is
+//! private is known exactly. Then the face attack runs on tables of ordinary size.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -77,7 +77,8 @@ fn replaying_every_private_table_makes_nobody_surer_than_was_asked() {
 fn people_outside_of_the_register_and_people_who_moved_give_nobody_away() {
     for register in registers() {
         let far = vec![30; register[0].len()];
-        // Nobody of the register is there: without a key it would be the same person.
+        // Choose a place at which nobody of the register is: without a key, somebody there would count as the same
+        // person.
         let near = vec![0; register[0].len()];
         let absent = [(near.clone(), "c"), (far.clone(), "a")];
         let mut moved = secrets(&["a", "b"]);
@@ -105,7 +106,7 @@ fn both(algorithm: Algorithm) -> [(Algorithm, RegisterMethod); 2] {
 
 #[test]
 fn people_who_are_left_out_give_nobody_away() {
-    // Half of those with the common value can be in no group.
+    // Half of the persons with the common value fit into no group.
     for register in registers() {
         for (algorithm, method) in both(Algorithm::Mondrian) {
             let mut spec = spec(3, algorithm, method, Unmatched::Count);
@@ -160,7 +161,7 @@ fn the_verifier_finds_that_boxes_were_fitted_to_the_private_persons() {
         let verified = verify_joined(release, &table, &joined, asked)?;
         Ok::<Presence, Violations>(verified.findings().joined.as_ref().unwrap().presence.unwrap())
     };
-    // 22 persons lie alone on a face of their box, and all 22 are private; chance makes it 7.
+    // 22 persons lie alone on a face of their box, and all 22 are private; by chance 7 would be.
     let mut fitted = spec(9, Algorithm::Mondrian, RegisterMethod::Refine, Unmatched::Count);
     fitted.register.release = RegisterRows::Microdata;
     let done = anonymize_with_register(&table, &joined, &[], &fitted, &requirements, &Silent).unwrap();

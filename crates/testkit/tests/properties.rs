@@ -22,8 +22,8 @@ fn is_unreachable(error: &AnonymizeError) -> bool {
     )
 }
 
-/// A refusal is right: the error says so, and brute force finds no release either, where there are few enough persons
-/// to try.
+/// Checks that a refusal is right: the error says that the requirement can't be reached and, if there are few enough
+/// persons to try everything, brute force finds no release either.
 fn check_refusal(job: &Job, error: &AnonymizeError) -> Result<(), TestCaseError> {
     prop_assert!(is_unreachable(error), "{}", error);
     if oracle::persons(&job.table, &all_rows(job)).len() <= 10 {
@@ -42,7 +42,7 @@ fn persons_allowed_to_leave(job: &Job) -> u64 {
     (job.spec.max_suppressed * n_persons + 1e-9).floor() as u64
 }
 
-/// Everything a run gives: the file as it shows, where its rows come from, what it cost.
+/// Everything that a run gives: the file, where its rows come from, and its loss.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     cells: Vec<Vec<Option<String>>>,
@@ -64,7 +64,7 @@ fn threads(n: usize) -> &'static ThreadPool {
     pool.get_or_init(|| ThreadPoolBuilder::new().num_threads(n).build().expect("threads can be started"))
 }
 
-/// The released rows as they stand in the file; in no order where they stand as in the input.
+/// The released rows in the order of the file, or sorted if the file keeps the order of the input.
 fn shown(job: &Job, done: &Anonymized) -> Vec<Vec<Option<String>>> {
     let mut rows = oracle::released_cells(&job.table, &done.release);
     if job.spec.order == Order::Input {
@@ -109,7 +109,7 @@ fn check_release(job: &Job, done: &Anonymized) -> Result<(), TestCaseError> {
     prop_assert_eq!(distinct.len(), released.rows.len(), "a row is released twice");
     let left_out: Vec<u32> = all_rows(job).into_iter().filter(|row| !distinct.contains(row)).collect();
     let (gone, here) = (oracle::persons(table, &left_out), oracle::persons(table, &released.rows));
-    prop_assert_eq!(gone.intersection(&here).count(), 0, "somebody is left out in part");
+    prop_assert_eq!(gone.intersection(&here).count(), 0, "only some rows of a person are left out");
     prop_assert_eq!(done.persons.suppressed, gone.len() as u64);
     prop_assert_eq!(done.persons.n_out, here.len() as u64);
     prop_assert_eq!(done.persons.n_in, (here.len() + gone.len()) as u64);
@@ -119,7 +119,7 @@ fn check_release(job: &Job, done: &Anonymized) -> Result<(), TestCaseError> {
 
 #[test]
 fn a_suppressed_person_costs_as_many_as_there_are_persons() {
-    // Persons 1, 2 and 3 are in the classes {1, 2} and {1, 3}; person 4 can't be hidden. 4 + 4 + 1 * 4.
+    // Persons 1, 2 and 3 are in the classes {1, 2} and {1, 3}, and person 4 can't be hidden: 4 + 4 + 1 * 4.
     let csv = "id,age,wish\n1,20,2\n2,20,2\n1,40,2\n3,40,2\n4,60,9\n";
     let spec = "k = 2\nmax_suppressed = 0.25\n[tables.t]\nfile = \"t.csv\"\nperson = \"id\"\n\
                 [tables.t.columns]\nage = \"quasi\"\nwish = \"person_k\"\n";
@@ -137,7 +137,7 @@ fn a_person_with_many_rows_deviates_from_their_k_once() {
 
 #[test]
 fn full_domain_leaves_out_persons_with_several_rows_within_the_limit() {
-    // Everybody is in the twenties and thirties but one, whom nothing short of the whole range would hide.
+    // All but one person are in their twenties and thirties. Only the whole range would hide the other one.
     let mut csv = "id,age\n21,90\n21,20\n".to_owned();
     (0..20).for_each(|person| csv += &format!("{person},{}\n{person},{}\n", 20 + person % 5, 30 + person % 5));
     let spec = |max_suppressed: f64| {
@@ -288,7 +288,8 @@ proptest! {
         PARTITIONERS[partitioner].set(&mut job.spec);
         if let Err(error) = job.run() {
             prop_assert!(is_unreachable(&error), "{}", error);
-            // Where persons have several rows, classes may look the same and then are one, so parting says nothing.
+            // If persons have several rows, classes that look the same count as one, so no partition is better than a
+            // single class.
             let try_all = match job.table.person_column() {
                 None => oracle::can_be_released,
                 Some(_) => oracle::can_be_one_class,

@@ -1,4 +1,4 @@
-//! `auto` on real data: it never loses more than the partitioners that one might pick instead. Needs the real data.
+//! `auto` on real data never loses more than other partitioners that a user might choose instead. Needs the real data.
 
 use kohort_core::{Anonymized, anonymize};
 use kohort_model::spec::Algorithm;
@@ -8,9 +8,9 @@ use kohort_testkit::data;
 /// A table of the real data and what its columns are for.
 struct Sample {
     file: &'static str,
-    /// So many of its first rows.
+    /// How many of its first rows are used.
     n_rows: usize,
-    /// Quasi columns, each with its hierarchy as a spec has it; none for numbers.
+    /// Quasi columns, each with its hierarchy as in a spec; none for numbers.
     quasi: &'static [(&'static str, &'static str)],
     /// All other columns.
     dropped: &'static [&'static str],
@@ -106,7 +106,7 @@ const CENSUS: Sample = Sample {
 };
 
 impl Sample {
-    /// The table and a spec of it, or `None` where it is absent.
+    /// The table and a spec for it, or `None` if the real data are absent.
     fn read(&self) -> Option<(Table, Spec)> {
         let path = data::real(self.file)?;
         let file = path.file_name().expect("it is a file").to_string_lossy();
@@ -140,7 +140,7 @@ impl Sample {
     }
 }
 
-/// The table as if its file ended there.
+/// The table as if its file ended after so many rows.
 fn first_rows(mut table: Table, n_rows: usize) -> Table {
     table.n_rows = n_rows.min(table.n_rows);
     for column in &mut table.columns {

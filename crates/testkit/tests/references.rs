@@ -1,4 +1,5 @@
-//! Second foreign keys: what they give away, what stays of them, and that what stays is true.
+//! Second foreign keys (references): what they would give away, which of them are kept, and that kept ones name the
+//! right rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,53 +9,25 @@ use kohort_testkit::attacks::connections::{clinic, seen};
 use kohort_testkit::generate::config;
 use kohort_testkit::generate::references::references_job;
 use kohort_testkit::generate::snowflake::TablesJob;
+use kohort_testkit::jobs::verify_tables_every_way;
 use kohort_testkit::oracle::swaps::Connected;
 use kohort_testkit::oracle::views::as_read;
 use kohort_testkit::scenario::tables_job;
-use kohort_verify::{
-    Findings, ReleasedLink, Suppressed, SuppressionLimit, Violation, verify_tables, verify_tables_against,
-    verify_tables_alone, verify_tables_written,
-};
+use kohort_verify::{Findings, ReleasedLink, SuppressionLimit, Violation, verify_tables, verify_tables_alone};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// Verifies a release in every way there is.
+/// Verifies a release in every way there is. Its files must give the same findings as the release in memory, to the
+/// last bit.
 fn verify(job: &TablesJob, done: &AnonymizedTables) -> Result<Findings, String> {
-    let requirements = job.requirements();
-    let verified = verify_tables(
-        done.release.clone(),
-        &job.tables,
-        &job.schema,
-        &requirements,
-        SuppressionLimit::share(job.spec.max_suppressed),
-    )
-    .map_err(|violations| format!("release: {violations}"))?;
-    let (files, _) = as_read(&done.release, &job.tables, &job.schema);
-    let written = verify_tables_written(&files, &verified, &job.tables, &job.schema, &requirements)
-        .map_err(|violations| format!("written: {violations}"))?;
-    if &written != verified.findings() {
-        return Err(format!("{written:?} is not {:?}", verified.findings()));
+    let found = verify_tables_every_way(job, done)?;
+    if found.written == found.in_memory {
+        Ok(found.written)
+    } else {
+        Err(format!("{:?} is not {:?}", found.written, found.in_memory))
     }
-    let links = ReleasedLink::of(&job.schema, &job.tables);
-    let alone =
-        verify_tables_alone(&files, &links, &requirements).map_err(|violations| format!("alone: {violations}"))?;
-    if (alone.k, alone.classes) != (written.k, written.classes) {
-        return Err(format!("{alone:?} is not {written:?}"));
-    }
-    let suppressed: Vec<Suppressed> = written.tables.iter().map(|table| table.suppressed.unwrap_or_default()).collect();
-    verify_tables_against(
-        &files,
-        &job.tables,
-        &job.schema,
-        &requirements,
-        &suppressed,
-        SuppressionLimit::share(job.spec.max_suppressed),
-        job.spec.keys,
-    )
-    .map_err(|violations| format!("against: {violations}"))?;
-    Ok(written)
 }
 
 fn cells(table: &Table, column: &str) -> Vec<Option<String>> {
@@ -62,14 +35,14 @@ fn cells(table: &Table, column: &str) -> Vec<Option<String>> {
     (0..table.n_rows).map(|row| column.cell(row).map(str::to_owned)).collect()
 }
 
-/// How many references of a column the verifier counted as kept.
+/// How many references of a table the verifier counted as kept.
 fn kept(findings: &Findings, table: usize) -> u64 {
     findings.tables[table].references.iter().map(|reference| reference.kept).sum()
 }
 
 #[test]
 fn references_stay_where_everybody_has_the_same_pattern() {
-    // Twelve patients for each of five doctors, and each saw the same one three times.
+    // Each of five doctors has twelve patients, and each patient saw the same doctor three times.
     let job = clinic(5, |patient, _| patient % 5);
     let done = job.run().unwrap();
     let findings = verify(&job, &done).unwrap();
@@ -79,7 +52,8 @@ fn references_stay_where_everybody_has_the_same_pattern() {
 
 #[test]
 fn of_unequal_crowds_as_many_references_stay_as_can_be_balanced() {
-    // Doctor 0 is seen by 32 patients, the other four by seven each: five times seven can be told from nobody.
+    // Doctor 0 has 32 patients and the other four have seven each. So the references of seven patients per doctor are
+    // kept, and no more.
     let job = clinic(5, |patient, _| if patient < 28 { patient / 7 + 1 } else { 0 });
     let done = job.run().unwrap();
     let findings = verify(&job, &done).unwrap();
@@ -107,7 +81,7 @@ columns = { town = \"quasi\", sum = \"plain\", receiver = { role = \"key\", refe
 
 #[test]
 fn a_receiver_is_the_right_person_after_renumbering() {
-    // a and b send to c and d, each pair from another town.
+    // Each account of town a sends to another account of town b.
     let rows = ["z9,a,1,m4", "z3,a,2,m1", "m4,b,3,", "m1,b,4,"];
     let job = tables_job(TRANSFERS, &[("id,town,sum,receiver", rows.map(str::to_owned).to_vec())]);
     let done = job.run().unwrap();
@@ -124,7 +98,7 @@ fn a_receiver_is_the_right_person_after_renumbering() {
 
 #[test]
 fn whoever_receives_more_than_others_is_not_shown_so() {
-    // Everybody of town a sends to m1: she would be the one with two senders.
+    // Everybody in town a sends to m1, who would be the only one with two senders.
     let rows = ["z9,a,1,m1", "z3,a,2,m1", "m4,b,3,", "m1,b,4,"];
     let job = tables_job(TRANSFERS, &[("id,town,sum,receiver", rows.map(str::to_owned).to_vec())]);
     let findings = verify(&job, &job.run().unwrap()).unwrap();
@@ -142,18 +116,20 @@ fn accounts(receivers: &[&str]) -> (Vec<Table>, Vec<ReleasedLink>, Vec<Vec<kohor
 
 #[test]
 fn files_with_circles_or_lonely_patterns_are_refused() {
-    // Three who send around and six who do can't be told apart by unfolding, and are told apart by whoever knows it.
+    // A circle of three senders and one of six look the same by unfolding, but somebody who knows the whole graph tells
+    // them apart.
     let (files, links, asked) = accounts(&["2", "3", "1", "5", "6", "7", "8", "9", "4"]);
     let refused = verify_tables_alone(&files, &links, &asked).unwrap_err().0;
     let circle = Violation::ReferencesInCircle { column: "receiver".to_owned(), n: 9, first_row: 1 };
     let in_table = Violation::InTable { table: "account".to_owned(), violation: Box::new(circle) };
     assert_eq!(refused, [in_table]);
-    // Two of four are named: by two each, or one by three and one by none.
+    // If each of two senders has a receiver of its own, the receivers look the same. If both send to one account, it
+    // stands out.
     let (files, links, asked) = accounts(&["", "", "1", "2"]);
     assert_eq!(verify_tables_alone(&files, &links, &asked).unwrap().k, 2);
     let (files, links, asked) = accounts(&["", "", "1", "1"]);
     assert!(verify_tables_alone(&files, &links, &asked).is_err());
-    // A manifest that hides the reference does not help.
+    // Leaving the reference out of the manifest does not help.
     let (files, _, asked) = accounts(&["", "", "1", "2"]);
     assert!(verify_tables_alone(&files, &[], &asked).is_err());
 }

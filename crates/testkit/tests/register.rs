@@ -1,5 +1,6 @@
 //! Attack on a join by values: the private table and the register spell the same values differently, so a join of
-//! spellings counts people twice. The oracle knows who every row is of, and counts distinct people by brute force.
+//! spellings counts people twice. The oracle knows to whom every row belongs, and counts distinct people by brute
+//! force.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -23,19 +24,19 @@ use parquet::arrow::ArrowWriter;
 
 const K: u32 = 5;
 
-/// Somebody whose values nobody else has.
+/// A person with values that nobody else has.
 #[derive(Clone, Copy)]
 struct Somebody {
-    /// In cents.
+    /// The pay in cents.
     pay: i64,
-    /// Days since 1970.
+    /// The day of birth, in days since 1970.
     born: i32,
     town: usize,
-    /// Minutes since 1970.
+    /// The time at which the person was seen, in minutes since 1970.
     seen: i64,
 }
 
-/// Each name composed and decomposed.
+/// Each name in composed and decomposed letters.
 const TOWNS: [[&str; 2]; 3] =
     [["Z\u{fc}rich", "Zu\u{308}rich"], ["Orl\u{e9}ans", "Orle\u{301}ans"], ["M\u{e9}xico", "Me\u{301}xico"]];
 
@@ -50,13 +51,13 @@ fn everybody(n: usize, seed: u64) -> Vec<Somebody> {
     (0..n).map(somebody).collect()
 }
 
-/// As German offices write it.
+/// The private table as German offices write it.
 fn private_csv(persons: &[Somebody]) -> String {
     let mut text = "pay;born;town;seen\n".to_owned();
     for &Somebody { pay, born, town, seen } in persons {
         let date = Value::Date(born).spell(&german()).unwrap();
         let (hour, minute) = (seen / 60, seen % 60);
-        // An hour ahead of UTC.
+        // The private table's times are an hour ahead of UTC.
         writeln!(
             text,
             "{},{:02};{date};{};1970-01-01 {:02}:{minute:02}+01",
@@ -74,7 +75,7 @@ fn german() -> kohort_model::Notation {
     kohort_model::Notation { decimal_comma: true, date_format: Some("%d.%m.%Y".to_owned()) }
 }
 
-/// As a data frame keeps it: doubles, days, decomposed text and instants.
+/// The register as a data frame keeps it: doubles, days, decomposed text and instants.
 fn write_register(path: &Path, persons: &[Somebody]) {
     let pay = Float64Array::from_iter_values(persons.iter().map(|person| person.pay as f64 / 100.0));
     let born = Date32Array::from_iter_values(persons.iter().map(|person| person.born));
@@ -135,7 +136,7 @@ fn asked(unmatched: Unmatched) -> AskedOfJoin<'static> {
     }
 }
 
-/// How many distinct people the smallest class has: `who` says of a joined row whose it is.
+/// How many distinct people the smallest class has; `who` names the person of a joined row.
 fn fewest_people(release: &Release, who: impl Fn(u32) -> usize) -> usize {
     let table = &release.tables[0];
     let mut classes = std::collections::BTreeMap::<Vec<u32>, BTreeSet<usize>>::new();
@@ -149,7 +150,7 @@ fn fewest_people(release: &Release, who: impl Fn(u32) -> usize) -> usize {
     classes.values().map(BTreeSet::len).min().unwrap()
 }
 
-/// The join of before: every register row is somebody else.
+/// The join without any matching: every register row counts as another person.
 fn unjoined(joined: &JoinedRegister) -> JoinedRegister {
     let mut joined = joined.clone();
     joined.n_register = joined.rows.n_rows - joined.n_microdata;
@@ -157,7 +158,7 @@ fn unjoined(joined: &JoinedRegister) -> JoinedRegister {
     joined
 }
 
-/// The minutes of a joined row, which name the person.
+/// The minutes of a joined row, which identify the person.
 fn minutes(joined: &JoinedRegister, row: u32) -> usize {
     let text = joined.rows.column("seen").unwrap().cell(row as usize).unwrap();
     match Value::parse(text, ValueType::Timestamp, &kohort_model::Notation::default()) {
@@ -191,7 +192,7 @@ fn people_spelled_differently_in_csv_and_parquet_are_found_and_count_once() {
     assert!(fewest_people(&done, |row| minutes(joined, row)) >= K as usize);
     verify_joined(done, &original.table, joined, asked(Unmatched::Doubt)).unwrap();
 
-    // A join of spellings makes classes of fewer people, and the verifier finds that out.
+    // A join of spellings makes classes with fewer people, and the verifier notices.
     let mut spec = spec.clone();
     spec.register.unmatched = Unmatched::Count;
     let unjoined = unjoined(joined);
@@ -207,7 +208,7 @@ fn people_spelled_differently_in_csv_and_parquet_are_found_and_count_once() {
 #[test]
 fn dates_of_a_german_table_are_found_in_a_register_of_days() {
     let persons = everybody(90, 5);
-    // Without the zone, which is the other test's.
+    // Drop the column with time zones, which another test covers.
     let spec = SPEC.replace("seen = { role = \"quasi\", type = \"text\" }", "seen = \"drop\"");
     let (_, registers, _) = loaded(&private_csv(&persons[..30]), |path| write_register(path, &persons), &spec);
     assert!(registers.joined.persons.iter().all(|person| matches!(person, InRegister::Same(_))));
@@ -216,7 +217,7 @@ fn dates_of_a_german_table_are_found_in_a_register_of_days() {
 
 #[test]
 fn classes_hold_k_people_even_where_many_were_described_otherwise() {
-    // Half of the private persons have moved, so values find nobody; only the oracle knows who they are.
+    // Half of the private persons have moved, so a join by values finds nobody. Only the oracle knows who they are.
     let persons = everybody(400, 9);
     let mut moved = persons[..60].to_vec();
     moved.iter_mut().step_by(2).for_each(|person| person.pay += 1);
@@ -264,7 +265,7 @@ fn write_places(path: &Path, people: &[(&str, i64)]) {
     write_parquet(path, &RecordBatch::try_from_iter(columns).unwrap());
 }
 
-/// Releases by both methods, verifies, and gives back the cells of each released row.
+/// Releases by both methods, verifies, and returns the cells of each released row.
 fn released_cells(private: &str, people: &[(&str, i64)], spec: &str) -> Vec<Vec<String>> {
     let release = |method: &str| {
         let spec = format!("{spec}method = \"{method}\"\n");
@@ -293,15 +294,15 @@ fn released_cells(private: &str, people: &[(&str, i64)], spec: &str) -> Vec<Vec<
 
 #[test]
 fn a_table_smaller_than_k_is_released_where_the_register_fills_its_class() {
-    // One private person, and nothing sensitive that would need a group of k.
+    // There is one private person, and no sensitive column that would need a group of k.
     let people = [("a", 1), ("b", 2), ("c", 3), ("d", 90)];
     assert_eq!(released_cells("id,x\na,1\n", &people, PUBLIC), [["[1,3]"]]);
 }
 
 #[test]
 fn private_persons_are_enough_for_one_class_where_the_register_is_small() {
-    // The register has three persons, of whom two are found by their values. The three others of the table may be the
-    // third under other values, but the five of the table are five.
+    // The register has three persons, two of whom are found by their values. Each of the three other private persons
+    // may be the third one under other values, but the five persons of the table are five different ones.
     let spec = PUBLIC.replace("k = 3", "k = 4").replace("key = \"id\"\n", "").replace("release = \"microdata\"\n", "");
     let (original, registers, spec) =
         loaded("id,x\na,3\nb,0\nc,0\nd,3\ne,7\n", |path| write_places(path, &[("a", 0), ("b", 0), ("c", 0)]), &spec);
@@ -315,7 +316,7 @@ fn private_persons_are_enough_for_one_class_where_the_register_is_small() {
 
 #[test]
 fn persons_whom_the_register_has_elsewhere_count_where_their_class_reaches_that_place() {
-    // All three have moved from 0, which no private row shows, and nobody else is there to fill the class.
+    // All three have moved away from 0, no private row shows 0, and nobody else is there to fill the class.
     let people = [("a", 0), ("b", 0), ("c", 0)];
     assert_eq!(released_cells("id,x\na,4\nb,5\nc,6\n", &people, PUBLIC), [["[0,6]"; 3]]);
 }
@@ -336,7 +337,7 @@ fn the_people_of_a_survey_are_found_in_a_census_however_they_are_written() {
         (0..table.n_rows).filter_map(|row| cells(table, row)).collect()
     };
     let (survey, census) = (rows(&survey), rows(&census));
-    // Days written as in Germany, and days as Parquet keeps them.
+    // The private table writes days as in Germany, and the register as Parquet keeps them.
     let day = |text: &str| text[..10].to_owned();
     let mut private = "born,sex,race,state\n".to_owned();
     for person in &survey {
@@ -364,7 +365,7 @@ fn the_people_of_a_survey_are_found_in_a_census_however_they_are_written() {
                 [registers.r]\nfile = \"r.parquet\"\n";
     let (original, registers, spec) = loaded(&private, |path| write_parquet(path, &batch), spec);
     let joined = &registers.joined;
-    // Brute force: of each combination of values as many are found as both files have.
+    // Brute force: for each combination of values, as many persons are found as both files have.
     let count = |rows: &[Vec<String>]| {
         let mut counts = std::collections::BTreeMap::<Vec<String>, usize>::new();
         for row in rows {

@@ -1,7 +1,7 @@
-//! Somebody who has all releases beside a register, and the register of each year: whom do they find, and what do they
-//! learn about who is private?
+//! What an attacker who has all releases beside a register, and the register of each year, learns: among how few
+//! persons somebody can be found, and who is private.
 //!
-//! Everything here is counted person by person from released texts. Towns are small, so that every choice can be tried.
+//! Everything is counted person by person from released texts. Towns are small, so that every choice can be tried.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -15,47 +15,36 @@ use kohort_model::{
     Cells, Column, InRegister, JoinedRegister, NULL, PreviousRelease, ReadBeside, Release, Requirement, Role, Silent,
     Spec, Table, ValueType,
 };
+use kohort_testkit::attacks::presence::{Place, quasi};
 use kohort_testkit::random::Random;
 use kohort_verify::{AskedOfJoin, Findings, SuppressionLimit, ToldApart, verify_joined};
 
 const METHODS: [RegisterMethod; 2] = [RegisterMethod::Refine, RegisterMethod::Direct];
 
-/// Where somebody is.
-type Place = Vec<i32>;
-
-/// Where everybody is in one year; nobody who is not in the town.
+/// The place of everybody in one year; `None` for persons who don't live in the town.
 type Town = Vec<Option<Place>>;
 
-/// Who takes part, and what they answer where there is a question.
+/// The persons who take part, with their answers if there is a question.
 type Wave = Vec<(usize, Option<&'static str>)>;
 
-/// A release, and all that was known when it was made.
+/// A release, and everything that was known when it was made.
 struct Year {
     town: Town,
     wave: Wave,
     release: Release,
-    /// Rows as a reader has them: cells, and the persons whose rows they are.
+    /// Rows as a reader has them, and the persons to whom they belong.
     rows: Vec<(Vec<String>, usize)>,
     values: Vec<Vec<String>>,
     findings: Findings,
 }
 
-/// The private table of a year, its join with the register, and where everybody was in earlier years.
+/// The private table of a year, its join with the register, and everybody's places in earlier years.
 struct Joined {
     table: Table,
     joined: JoinedRegister,
-    /// Who joined rows are of.
+    /// The persons of the joined rows.
     persons: Vec<usize>,
     places: Vec<Vec<u32>>,
-}
-
-fn quasi(places: &[Place]) -> Vec<Column> {
-    let column = |column: usize| {
-        let texts: Vec<String> = places.iter().map(|place| place[column].to_string()).collect();
-        let cells = texts.iter().map(|text| Some(text.as_str()));
-        Column::from_cells(&format!("x{column}"), Role::Quasi, cells).typed(ValueType::Integer)
-    };
-    (0..places[0].len()).map(column).collect()
 }
 
 fn join(town: &Town, wave: &Wave, earlier: &[&Town]) -> Joined {
@@ -111,7 +100,7 @@ fn texts(table: &Table, release: &Release, position: usize) -> Vec<Vec<String>> 
     (0..released.rows.len()).map(cells).collect()
 }
 
-/// A release as it is read again, `at` in the order of years.
+/// A release as it is read again; `at` is its position among the years.
 fn read_again(year: &Year, at: usize, places: Vec<u32>) -> PreviousRelease {
     let table = |name: &str, texts: &[Vec<String>], names: &[String]| {
         let columns = names.iter().enumerate().map(|(at, name)| {
@@ -139,7 +128,7 @@ fn read_again(year: &Year, at: usize, places: Vec<u32>) -> PreviousRelease {
     PreviousRelease { name: format!("year {at}"), tables, places, beside }
 }
 
-/// What came of a year: a release that the verifier accepts, and the persons who were left out.
+/// The release of a year, which the verifier accepts, and the persons who were left out.
 fn release(
     town: &Town,
     wave: &Wave,
@@ -189,12 +178,13 @@ fn holds(cells: &[String], place: &Option<Place>) -> bool {
         .is_some_and(|place| place.iter().zip(cells).all(|(at, cell)| (range(cell).0..=range(cell).1).contains(at)))
 }
 
-/// The classes of a year that hold a place.
+/// The classes of a year that cover a place.
 fn holding<'y>(year: &'y Year, place: &Option<Place>) -> BTreeSet<&'y Vec<String>> {
     year.rows.iter().map(|(cells, _)| cells).filter(|cells| holds(cells, place)).collect()
 }
 
-/// How many persons of now a class of now and classes of earlier years hold, by each year's register.
+/// How many persons of the newest register lie in a class of the newest release and in classes of earlier years, by
+/// each year's register.
 fn n_candidates(town: &Town, class: Option<&Vec<String>>, way: &[(&Year, &Vec<String>)], who: usize) -> usize {
     let is_candidate = |&person: &usize| {
         person == who
@@ -206,7 +196,7 @@ fn n_candidates(town: &Town, class: Option<&Vec<String>>, way: &[(&Year, &Vec<St
 }
 
 /// The fewest candidates for anybody of the last year: in the classes of all earlier years in which they truly took
-/// part, and in any single class of an earlier year that holds them.
+/// part, and in any single class of an earlier year that covers them.
 fn fewest_candidates(last: &Year, earlier: &[Year]) -> usize {
     let mut fewest = usize::MAX;
     for (class, person) in last.rows.iter().filter(|(_, who)| last.wave.iter().any(|(private, _)| private == who)) {
@@ -224,8 +214,8 @@ fn fewest_candidates(last: &Year, earlier: &[Year]) -> usize {
     fewest
 }
 
-/// Whether in some choice of earlier classes that hold a person fewer than k persons of now were with them: then no
-/// class of now can take them.
+/// Whether, in some choice of earlier classes that cover a person, fewer than k persons of the newest register were
+/// with them. Then no new class can take the person.
 fn is_unplaceable(town: &Town, earlier: &[Year], person: usize, k: usize) -> bool {
     let choices = |place: &dyn Fn(&Year) -> Option<Place>| {
         let mut ways: Vec<Vec<(&Year, &Vec<String>)>> = vec![Vec::new()];
@@ -248,7 +238,7 @@ fn spec(k: u32, algorithm: Algorithm, method: RegisterMethod) -> Spec {
     spec
 }
 
-/// The town a year later: some have moved, some left and some came.
+/// The town a year later: some people have moved, some have left and some have come.
 fn a_year_later(town: &Town, random: &mut Random, n_changes: usize) -> Town {
     let mut next = town.clone();
     let n_columns = town.iter().flatten().next().unwrap().len();
@@ -304,7 +294,7 @@ fn whoever_has_all_releases_and_registers_finds_k_persons_and_what_is_printed_is
         n_third += usize::from(years.len() == 3);
     }
     assert!(n_third >= 120, "only {n_third} of 240 towns came to a third release");
-    assert!(n_left_out > 0, "nobody was left out, so that nothing is shown of it");
+    assert!(n_left_out > 0, "nobody was left out, so this test shows nothing about leaving out");
 }
 
 /// Every way to choose so many persons, in every order.
@@ -317,8 +307,8 @@ fn choices(persons: &[usize], n: usize) -> Vec<Vec<usize>> {
     choices(persons, n).into_iter().flat_map(longer).collect()
 }
 
-/// How much surer of somebody's presence than the verifier says a reader gets who replays every private table of the
-/// last year, and how many different releases there are.
+/// How much surer of somebody's presence a reader gets than the verifier says, by replaying every private table of the
+/// last year; and how many different releases there are.
 fn surer_than_stated(town: &Town, earlier: &[Year], spec: &Spec, values: &[&'static str]) -> (f64, usize) {
     let here: Vec<usize> = (0..town.len()).filter(|&person| town[person].is_some()).collect();
     let mut behind: BTreeMap<String, Vec<(Vec<usize>, f64)>> = BTreeMap::new();
@@ -344,7 +334,7 @@ fn surer_than_stated(town: &Town, earlier: &[Year], spec: &Spec, values: &[&'sta
 fn replaying_every_private_table_beside_an_earlier_release_makes_nobody_surer_than_the_manifest_says() {
     let in_a_row = |places: &[i32]| -> Town { places.iter().map(|&place| Some(vec![place])).collect() };
     let first = in_a_row(&[1, 2, 3, 4, 6, 7, 8, 9]);
-    // Somebody has moved far; somebody has, and somebody left.
+    // Either two people have exchanged places that are far apart, or one has moved and another has left.
     let (moved, left) = (in_a_row(&[8, 2, 3, 4, 6, 7, 1, 9]), {
         let mut town = in_a_row(&[1, 5, 3, 4, 6, 7, 8, 9]);
         town[7] = None;

@@ -37,7 +37,8 @@ fn unmet(violations: &[Violation], requirement: &Requirement) -> bool {
 
 #[test]
 fn two_spellings_under_a_hierarchy_are_ordered_alike_by_all() {
-    // The hierarchy tells 2.5 from 2.50, the order of values does not. Either may count, but the same one for all.
+    // The hierarchy tells 2.5 from 2.50, and the order of values does not. Either may decide, but it must be the same
+    // for all three.
     let doses = ["2.50", "2.50", "2.50", "2.50", "2.50", "2.5"].map(Some);
     let dose = Column::from_cells("dose", Role::Sensitive, doses)
         .typed(ValueType::Decimal)
@@ -70,8 +71,8 @@ proptest! {
             tally.clear();
             class.iter().for_each(|&row| tally.add(row));
             match stands(&job.table, &job.requirements, &class, &release) {
-                Verdict::Holds => prop_assert!(tally.stands(), "{:?} is refused", class),
-                Verdict::Fails => prop_assert!(!tally.stands(), "{:?} may stand", class),
+                Verdict::Holds => prop_assert!(tally.stands(), "the tally refuses {:?}, a valid class", class),
+                Verdict::Fails => prop_assert!(!tally.stands(), "the tally accepts {:?}, an invalid class", class),
                 Verdict::TooClose => {}
             }
         }
@@ -90,9 +91,9 @@ proptest! {
             let verdicts: Vec<Verdict> =
                 classes.iter().map(|class| judge(&job.table, requirement, class, &release)).collect();
             if verdicts.contains(&Verdict::Fails) {
-                prop_assert!(unmet(&findings.unmet, requirement), "{:?} was not missed", requirement);
+                prop_assert!(unmet(&findings.unmet, requirement), "the verifier misses that {:?} fails", requirement);
             } else if !verdicts.contains(&Verdict::TooClose) {
-                prop_assert!(!unmet(&findings.unmet, requirement), "{:?} was missed", requirement);
+                prop_assert!(!unmet(&findings.unmet, requirement), "the verifier rejects {:?}, which holds", requirement);
             }
         }
     }

@@ -16,16 +16,16 @@ fn file_of(job: &Job, done: &Anonymized) -> Table {
     files.remove(0)
 }
 
-/// What a release must not be called.
+/// Which verdict a release must never get.
 #[derive(Clone, Copy, PartialEq)]
 enum Never {
-    /// Neither false nor undecided.
+    /// Neither "false" nor "can't tell".
     Unaccepted,
-    /// False.
+    /// "False".
     False,
 }
 
-/// Counts the file of a release again, in both ways.
+/// Counts the file of a release again, alone and against the input.
 fn counted_again(job: &Job, never: Never) -> Result<(), TestCaseError> {
     let Ok(done) = job.run() else { return Ok(()) };
     let file = file_of(job, &done);
@@ -63,7 +63,7 @@ fn counted_again(job: &Job, never: Never) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Persons in the smallest class, by the rows the release was made from.
+/// The number of persons in the smallest class, counted by the rows from which the release was made.
 fn smallest_class(job: &Job, done: &Anonymized) -> u64 {
     let classes = oracle::classes(&job.table, &done.release);
     classes.iter().map(|class| oracle::persons(&job.table, &class.rows).len() as u64).min().unwrap_or(0)
@@ -86,7 +86,7 @@ proptest! {
 proptest! {
     #![proptest_config(config(40))]
 
-    // Of some hundred rows in classes that overlap there are too many ways to trace them back to try all.
+    // A few hundred rows in overlapping classes can be traced back in too many ways to try all of them.
     #[test]
     fn a_larger_release_of_persons_with_several_rows_is_never_called_false(job in job_of_several_rows(Size::LARGE)) {
         counted_again(&job, Never::False)?;

@@ -1,8 +1,8 @@
-//! Changed blocks of A-views, and changed steps and refreshes of materialized ones: every harmful change is rejected, no
-//! harmless one is.
+//! Changed blocks of A-views, and changed steps and refreshes of materialized ones: every harmful change is rejected,
+//! and no harmless one is.
 //!
-//! What is changed was drawn at random, or made by the engine, and may be shown. Which changes are harmful is said by
-//! judges that share nothing with the verifier. Run with `--nocapture` to see the counts.
+//! The originals were drawn at random or made by the engine, and may be shown. Judges that share nothing with the
+//! verifier say which changes are harmful. Run with `--nocapture` to see the counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,15 +22,15 @@ use kohort_verify::{
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-/// Random blocks, and random histories, that the ordinary tests change.
+/// How many random blocks and random histories the ordinary tests change.
 const N_RANDOM: u64 = 24;
 
-/// The number of random ones: `KOHORT_MUTATIONS`, or some.
+/// The number of random blocks and histories: `KOHORT_MUTATIONS`, or the ordinary one.
 fn n_random() -> u64 {
     std::env::var("KOHORT_MUTATIONS").map_or(N_RANDOM, |text| text.parse().expect("KOHORT_MUTATIONS is a number"))
 }
 
-/// What became of changes of one name.
+/// The outcomes of all changes with one name.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     harmful: u64,
@@ -48,7 +48,7 @@ struct Report {
 }
 
 impl Report {
-    /// Something that was not changed.
+    /// Counts something that was not changed.
     fn add_valid(&mut self, name: &str, harm: &Harm, problems: Option<&String>) {
         self.n_valid += 1;
         assert!(matches!(harm, Harm::Harmless | Harm::DecidedByRounding), "{name}: {harm:?}");
@@ -136,7 +136,7 @@ fn problems_of_refresh(shown: &ShownRefresh) -> Option<String> {
     verify_refresh(refresh.clone(), columns, requirements).err().map(|problems| problems.to_string())
 }
 
-/// Ann, Bob and Cid are a class; Dan asks for nothing, Eve for hidden names.
+/// Ann, Bob and Cid are a class. Dan asks for nothing, and Eve asks that names be hidden.
 fn patients() -> ShownBlock {
     let diseases =
         Hierarchy::from_paths("flu;viral;*\nfever;viral;*\nulcer;stomach;*\n").expect("the paths are of a tree");
@@ -195,7 +195,7 @@ fn four() -> Vec<StepMember> {
     vec![member(1, "20", "flu"), member(2, "21", "gout"), member(3, "20", "flu"), member(4, "20", "gout")]
 }
 
-/// A crowd comes to a class, another loses two, and a third goes.
+/// A crowd comes to a class, another loses two members, and a third one leaves.
 fn three_crowds() -> ShownStep {
     let labels = |label: &str| vec![label.to_owned()];
     let atom = |class, atom, label: &str, before: &[StepMember], after: &[StepMember]| AtomStep {
@@ -217,7 +217,7 @@ fn three_crowds() -> ShownStep {
     ShownStep { asked: asked(), step: Step { atoms } }
 }
 
-/// A crowd is parted, one stays, one goes, one is new.
+/// One crowd is divided, one stays, one leaves, and one is new.
 fn refreshed() -> ShownRefresh {
     let (stays, gone) =
         ([member(5, "20", "flu"), member(6, "29", "gout")], [member(7, "30", "flu"), member(8, "31", "gout")]);
@@ -246,7 +246,7 @@ fn history(seed: u64) -> (Vec<ShownStep>, Vec<ShownRefresh>) {
     let setting = setting().new_tree(&mut runner).expect("settings are drawn without conditions").current();
     let mut random = Random::new(seed);
     let mut view = View::new(&setting, 4 + random.below(6) as u64, seed);
-    // A view of a few persons shows a few crowds, which can all be changed in every way.
+    // A view of a few persons shows a few crowds, all of which can be changed in every way.
     while view.steps.len() < 3 && random.below(60) > 0 {
         view.change();
     }
@@ -283,7 +283,7 @@ fn every_change_of_a_refresh_is_judged_as_the_oracle_does() {
     report.assert_all_right();
 }
 
-/// Who is in a crowd, for people who look for the reason of a failure. Nobody in it is real.
+/// The members of a crowd, for somebody who looks for the reason of a failure. Nobody in it is real.
 fn show_members(members: &[StepMember]) -> String {
     let show = |member: &StepMember| {
         let StepMember { row, person, k, paths, values, seen } = member;

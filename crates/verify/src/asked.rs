@@ -1,16 +1,15 @@
-//! [`Asked`]: what a released table must satisfy, for everybody alike, or audience by audience and coalition by
-//! coalition.
+//! [`Asked`]: what a released table must satisfy, for all readers alike or for each audience and coalition.
 
 use kohort_model::{Audiences, Coalition, Distance, Requirement};
 
 use crate::Violation;
 
-/// What is asked of one table.
+/// What one table must satisfy.
 #[derive(Clone, Copy, Debug)]
 pub enum Asked<'a> {
-    /// Of persons that look the same in every quasi column.
+    /// Requirements on classes of persons who look the same in every quasi column.
     OfAll(&'a [Requirement]),
-    /// Of persons that look the same to an audience, audience by audience, and of those that do to a coalition.
+    /// Requirements on classes of persons who look the same to one audience, or to a coalition of audiences.
     OfAudiences(&'a Audiences),
 }
 
@@ -38,33 +37,34 @@ impl<'a> From<&'a Audiences> for Asked<'a> {
     }
 }
 
-/// What is asked, view by view. A release without audiences has one view, of all quasi columns.
-pub(crate) struct Views {
-    /// Each to be counted by itself.
-    pub(crate) each: Vec<View>,
-    /// All audiences together first, whatever is asked of them, then coalitions by name; none without audiences.
-    pub(crate) coalitions: Vec<View>,
+/// All perspectives from which a table is counted. Without audiences there is one, on all quasi columns.
+pub(crate) struct Perspectives {
+    /// One per audience, each counted by itself.
+    pub(crate) each: Vec<Perspective>,
+    /// All audiences together first, even if nothing is required of them, then coalitions by name. Empty without
+    /// audiences.
+    pub(crate) coalitions: Vec<Perspective>,
 }
 
-/// Quasi columns that somebody may know, and what must hold of persons that look the same in them.
-pub(crate) struct View {
+/// The quasi columns that somebody may know, and the requirements on persons who look the same in them.
+pub(crate) struct Perspective {
     pub(crate) whose: Whose,
     /// Positions among the quasi columns.
     pub(crate) quasi: Vec<usize>,
-    /// What is asked of persons and of sensitive columns.
+    /// Requirements on persons and on sensitive columns.
     pub(crate) requirements: Vec<Requirement>,
-    /// What is asked of quasi columns that only others know.
+    /// Requirements on quasi columns that only other audiences know.
     pub(crate) hidden: Vec<HiddenRequirement>,
 }
 
-/// Who sees the classes of a view.
+/// Who sees the classes of a perspective.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Whose {
-    /// Nobody in particular, without audiences.
+    /// Any reader: there are no audiences.
     Anybody,
     /// One audience.
     Audience(String),
-    /// Some audiences that put together what they know.
+    /// Some audiences that combine what they know.
     Coalition(String),
     /// All audiences.
     All,
@@ -72,13 +72,13 @@ pub(crate) enum Whose {
 
 /// A requirement on the released cells of a quasi column.
 pub(crate) struct HiddenRequirement {
-    /// Its position among the quasi columns.
+    /// The position of the column among the quasi columns.
     pub(crate) column: usize,
     pub(crate) requirement: Requirement,
 }
 
 impl Whose {
-    /// Its name in findings.
+    /// The name of the audience or coalition in findings.
     pub(crate) fn name(&self) -> &str {
         match self {
             Whose::Anybody => "",
@@ -87,7 +87,7 @@ impl Whose {
         }
     }
 
-    /// A violation, said of what they see.
+    /// The violation together with the audience or coalition that it concerns.
     pub(crate) fn blame(&self, violation: Violation) -> Violation {
         match self {
             Whose::Anybody => violation,
@@ -98,8 +98,8 @@ impl Whose {
     }
 }
 
-impl View {
-    /// A view of some of these quasi columns. What can't be counted is added to the violations.
+impl Perspective {
+    /// A perspective on some of the quasi columns. Adds a violation for each requirement that can't be counted.
     fn new(
         whose: Whose,
         known: &[&str],
@@ -107,39 +107,39 @@ impl View {
         quasi: &[&str],
         violations: &mut Vec<Violation>,
     ) -> Self {
-        let mut view =
-            View { whose, quasi: Vec::with_capacity(known.len()), requirements: Vec::new(), hidden: Vec::new() };
+        let mut perspective =
+            Perspective { whose, quasi: Vec::with_capacity(known.len()), requirements: Vec::new(), hidden: Vec::new() };
         for name in known {
             match quasi.iter().position(|column| column == name) {
-                Some(position) => view.quasi.push(position),
+                Some(position) => perspective.quasi.push(position),
                 None => {
                     let missing = Violation::KnownColumnMissing { column: (*name).to_owned() };
-                    violations.push(view.whose.blame(missing));
+                    violations.push(perspective.whose.blame(missing));
                 }
             }
         }
         for requirement in requirements {
             let of_quasi = requirement.column().and_then(|name| quasi.iter().position(|column| *column == name));
             match of_quasi {
-                None => view.requirements.push(requirement.clone()),
-                Some(column) if view.quasi.contains(&column) => {
+                None => perspective.requirements.push(requirement.clone()),
+                Some(column) if perspective.quasi.contains(&column) => {
                     let known = Violation::KnownAlready { column: quasi[column].to_owned() };
-                    violations.push(view.whose.blame(known));
+                    violations.push(perspective.whose.blame(known));
                 }
                 Some(column) if is_defined_for_labels(requirement) => {
-                    view.hidden.push(HiddenRequirement { column, requirement: requirement.clone() });
+                    perspective.hidden.push(HiddenRequirement { column, requirement: requirement.clone() });
                 }
                 Some(column) => {
                     let undefined = Violation::NotOfLabels { column: quasi[column].to_owned() };
-                    violations.push(view.whose.blame(undefined));
+                    violations.push(perspective.whose.blame(undefined));
                 }
             }
         }
-        view
+        perspective
     }
 }
 
-/// Whether a requirement is defined for cells that may be generalized.
+/// Whether a requirement is defined for cells that may be generalized. See [`Requirement`].
 fn is_defined_for_labels(requirement: &Requirement) -> bool {
     match requirement {
         Requirement::DistinctL { .. } => true,
@@ -154,15 +154,16 @@ fn is_defined_for_labels(requirement: &Requirement) -> bool {
     }
 }
 
-impl Views {
-    /// The views of a table with these quasi columns. Whatever would leave a column uncounted is added to the
-    /// violations.
+impl Perspectives {
+    /// The perspectives on a table with these quasi columns. Adds a violation for each column that no audience knows,
+    /// because no class would count it.
     pub(crate) fn new(asked: Asked<'_>, quasi: &[&str], violations: &mut Vec<Violation>) -> Self {
         let audiences = match asked {
             Asked::OfAll(requirements) => {
                 let (requirements, hidden) = (requirements.to_vec(), Vec::new());
-                let all = View { whose: Whose::Anybody, quasi: (0..quasi.len()).collect(), requirements, hidden };
-                return Views { each: vec![all], coalitions: Vec::new() };
+                let all =
+                    Perspective { whose: Whose::Anybody, quasi: (0..quasi.len()).collect(), requirements, hidden };
+                return Perspectives { each: vec![all], coalitions: Vec::new() };
             }
             Asked::OfAudiences(audiences) => audiences,
         };
@@ -173,16 +174,16 @@ impl Views {
         for audience in &audiences.each {
             let known: Vec<&str> = audience.quasi.iter().map(String::as_str).collect();
             let whose = Whose::Audience(audience.name.clone());
-            each.push(View::new(whose, &known, &audience.requirements, quasi, violations));
+            each.push(Perspective::new(whose, &known, &audience.requirements, quasi, violations));
         }
         for (position, column) in quasi.iter().enumerate() {
-            if !each.iter().any(|view| view.quasi.contains(&position)) {
+            if !each.iter().any(|perspective| perspective.quasi.contains(&position)) {
                 violations.push(Violation::KnownToNobody { column: (*column).to_owned() });
             }
         }
         let of_all = audiences.coalitions.iter().filter(|coalition| coalition.name.is_none());
         let of_all: Vec<Requirement> = of_all.flat_map(|coalition| coalition.requirements.iter().cloned()).collect();
-        let mut coalitions = vec![View::new(Whose::All, quasi, &of_all, quasi, violations)];
+        let mut coalitions = vec![Perspective::new(Whose::All, quasi, &of_all, quasi, violations)];
         for coalition in &audiences.coalitions {
             let Some(name) = &coalition.name else { continue };
             let whose = Whose::Coalition(name.clone());
@@ -192,28 +193,28 @@ impl Views {
                 }
             }
             let known = audiences.known_to(coalition);
-            coalitions.push(View::new(whose, &known, &coalition.requirements, quasi, violations));
+            coalitions.push(Perspective::new(whose, &known, &coalition.requirements, quasi, violations));
         }
-        Views { each, coalitions }
+        Perspectives { each, coalitions }
     }
 
-    /// Of audiences and coalitions alike.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &View> {
+    /// The perspectives of audiences, then those of coalitions.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Perspective> {
         self.each.iter().chain(&self.coalitions)
     }
 
-    /// Takes away requirements that can't be counted.
+    /// Removes requirements that can't be counted.
     pub(crate) fn leave_out(&mut self, is_left_out: impl Fn(&Requirement) -> bool) {
-        for view in self.each.iter_mut().chain(&mut self.coalitions) {
-            view.requirements.retain(|requirement| !is_left_out(requirement));
+        for perspective in self.each.iter_mut().chain(&mut self.coalitions) {
+            perspective.requirements.retain(|requirement| !is_left_out(requirement));
         }
     }
 
-    /// Takes away requirements on quasi columns that only others know, and returns them, each once.
+    /// Removes the chosen requirements on quasi columns that only other audiences know, and returns each of them once.
     pub(crate) fn take_hidden(&mut self, is_taken: impl Fn(&Requirement) -> bool) -> Vec<Requirement> {
         let mut taken: Vec<Requirement> = Vec::new();
-        for view in self.each.iter_mut().chain(&mut self.coalitions) {
-            for hidden in view.hidden.extract_if(.., |hidden| is_taken(&hidden.requirement)) {
+        for perspective in self.each.iter_mut().chain(&mut self.coalitions) {
+            for hidden in perspective.hidden.extract_if(.., |hidden| is_taken(&hidden.requirement)) {
                 if !taken.contains(&hidden.requirement) {
                     taken.push(hidden.requirement);
                 }
@@ -222,10 +223,11 @@ impl Views {
         taken
     }
 
-    /// The requirements of all views, each once, but for those on quasi columns that only others know.
+    /// The requirements of all perspectives, each once, without those on quasi columns that only other audiences
+    /// know.
     pub(crate) fn requirements(&self) -> Vec<Requirement> {
         let mut requirements: Vec<Requirement> = Vec::new();
-        for requirement in self.all().flat_map(|view| &view.requirements) {
+        for requirement in self.all().flat_map(|perspective| &perspective.requirements) {
             if !requirements.contains(requirement) {
                 requirements.push(requirement.clone());
             }

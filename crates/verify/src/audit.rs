@@ -1,16 +1,17 @@
-//! [`audit`]: how alone people are to somebody who reads several releases of the same persons together.
+//! [`audit`]: among how few people somebody hides from a reader of several releases of the same persons.
 //!
-//! Cell by cell the releases are intersected, person by person, and persons are counted anew whose intersections are
-//! the same. Two releases that are each k-anonymous may single people out together: example 1 of `[PTL+08]`.
+//! For each person, the cells of all releases are intersected, column by column. Persons with the same intersections
+//! form a class. Two releases that are each k-anonymous may single people out together: see example 1 of `[PTL+08]`.
 //!
 //! # Guarantee
-//! Persons are in one class only where the releases leave the same values open for them, so that knowing their values
-//! does not tell them apart. What is not understood makes classes smaller, never larger. The result does not depend on
-//! the order of the releases, nor on that of their rows where persons are named.
+//! Two persons are in one class only if the releases leave the same values possible for both, so that knowing their
+//! values does not tell them apart. Cells that can't be read make classes smaller, never larger. The result does not
+//! depend on the order of the releases, nor on the order of rows if a column names the persons.
 //! # Deviations
-//! The paper shows the attack by example. Here a person's cells are understood as sets: ranges by their bounds, labels
-//! by the leaves below them where there is a hierarchy. Persons who are in some of the releases only are known by those.
-//! # Cost   each pair of texts that meet is intersected once; then as one table
+//! The paper shows the attack by example. Here a cell stands for a set of values: a range for the values between its
+//! bounds, a label of a hierarchy for the leaves below it. If a person is missing from some releases, only the cells of
+//! the other releases are intersected.
+//! # Cost   each pair of texts that occurs is intersected once; then the same as for one table
 
 mod meeting;
 mod persons;
@@ -24,28 +25,28 @@ use self::persons::Persons;
 use crate::count::cells::CellIds;
 use crate::count::grouping::Classes;
 use crate::count::smallest;
-use crate::structure::check_table;
+use crate::structure::{check_table, no_rows};
 use crate::{Violation, Violations};
 
-/// A release to be read beside others.
+/// A release to be read together with others.
 #[derive(Clone, Debug)]
 pub struct AuditedRelease {
-    /// Its rows.
+    /// The released rows.
     pub table: Table,
-    /// The order of its rows, where its manifest says; `None` where nothing does.
+    /// The order of the rows according to the manifest; `None` if there is no manifest.
     pub order: Option<Order>,
 }
 
-/// Somebody, and the columns they may know.
+/// An audience, and the columns it may know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Knows {
-    /// Whose name it is.
+    /// The name of the audience.
     pub audience: String,
-    /// Columns by name; each is in one of the releases at least.
+    /// The names of the columns. At least one release must have each of them.
     pub columns: Vec<String>,
 }
 
-/// What was counted in releases of the same persons.
+/// The counts of releases of the same persons.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditFindings {
     /// Persons in any release.
@@ -54,29 +55,29 @@ pub struct AuditFindings {
     pub persons_in_all: u64,
     /// Rows of each release.
     pub rows: Vec<u64>,
-    /// Per audience, in the order asked.
+    /// One entry per audience, in the order asked.
     pub audiences: Vec<AuditedAudience>,
-    /// As all audiences together would see it, where there are several.
+    /// The counts for all audiences together, if there are several.
     pub union: Option<AuditedAudience>,
 }
 
-/// What was counted for one audience.
+/// The counts for one audience.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditedAudience {
-    /// Each release by itself, in their order; `None` where it has none of the audience's columns.
+    /// One entry per release, read by itself; `None` if the release has none of the audience's columns.
     pub alone: Vec<Option<Hidden>>,
-    /// All of them read together.
+    /// All releases read together.
     pub together: Hidden,
 }
 
 /// Among how many persons people hide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hidden {
-    /// Groups of persons that look the same.
+    /// Groups of persons who look the same.
     pub classes: u64,
-    /// Persons in the smallest.
+    /// Persons in the smallest class.
     pub smallest: u64,
-    /// Persons who hide among fewer than `k`, where a k was given.
+    /// Persons who hide among fewer than `k`, if a k was given.
     pub below_k: Option<u64>,
     /// Persons who are alone.
     pub unique_persons: u64,
@@ -86,12 +87,13 @@ pub struct Hidden {
 
 /// Reads releases of the same persons together, and counts them for each audience.
 ///
-/// Persons are matched by the tables' person columns, or by the order of rows where they have none. Columns of the same
-/// name must have the same type and hierarchy in all tables.
+/// Persons are matched by the person columns of the tables, or by the order of rows if no table has one. Columns of the
+/// same name must have the same type and hierarchy in all tables.
 ///
 /// # Errors
-/// Where rows can't be matched, or releases contradict each other. Rows of a sorted release are never matched by their
-/// order: that would compare strangers, and strangers hide each other.
+/// If rows can't be matched, or releases contradict each other. Rows of a sorted release are never matched by their
+/// order, because that would intersect the cells of different persons, and could make everybody seem to hide among
+/// many.
 pub fn audit(releases: &[AuditedRelease], audiences: &[Knows], k: Option<u64>) -> Result<AuditFindings, Violations> {
     let orders: Vec<Option<Order>> = releases.iter().map(|release| release.order).collect();
     let releases: Vec<&Table> = releases.iter().map(|release| &release.table).collect();
@@ -100,9 +102,7 @@ pub fn audit(releases: &[AuditedRelease], audiences: &[Knows], k: Option<u64>) -
         .iter()
         .flat_map(|release| check_table(release).into_iter().map(|violation| violation.in_release(&release.name)))
         .collect();
-    for release in releases.iter().filter(|release| release.n_rows == 0) {
-        violations.push(Violation::NoRows { table: release.name.clone() });
-    }
+    violations.extend(releases.iter().copied().filter_map(no_rows));
     if releases.len() > 1 && releases.iter().all(|release| release.person.is_none()) {
         let sorted = releases.iter().zip(orders).filter(|(_, order)| *order == Some(Order::Sorted));
         violations.extend(sorted.map(|(release, _)| Violation::RowsSorted { release: release.name.clone() }));
@@ -130,7 +130,7 @@ pub fn audit(releases: &[AuditedRelease], audiences: &[Knows], k: Option<u64>) -
         return Err(Violations(violations));
     }
     let position = |name: &String| columns.iter().position(|column| column == name).expect("it was collected above");
-    let view = |names: &[String]| {
+    let count = |names: &[String]| {
         let known: Vec<&MetColumn> = names.iter().map(|name| &met_columns[position(name)]).collect();
         AuditedAudience::new(&known, &persons, k)
     };
@@ -139,18 +139,19 @@ pub fn audit(releases: &[AuditedRelease], audiences: &[Knows], k: Option<u64>) -
         persons: persons.n_persons() as u64,
         persons_in_all: persons.n_in_all() as u64,
         rows: releases.iter().map(|release| release.n_rows as u64).collect(),
-        audiences: audiences.iter().map(|audience| view(&audience.columns)).collect(),
-        union: (audiences.len() > 1).then(|| view(&all)),
+        audiences: audiences.iter().map(|audience| count(&audience.columns)).collect(),
+        union: (audiences.len() > 1).then(|| count(&all)),
     })
 }
 
-/// One column in all releases: what each says of each person, and what they say together.
+/// One column in all releases: what each release says about each person, and what all say together. Statements are
+/// numbered by a [`Meeting`].
 struct MetColumn {
-    /// Per release, in its rows' order, a number for what the cell says; `None` where it has no such column.
+    /// For each release, the statement of each row; `None` if the release has no such column.
     alone: Vec<Option<Vec<u32>>>,
-    /// Per person.
+    /// The joint statement about each person.
     together: Vec<u32>,
-    /// All numbers are below.
+    /// All numbers of statements are below this.
     n_numbers: usize,
 }
 

@@ -1,16 +1,17 @@
 //! [`verify_block`]: whether rows of an A-view may leave it.
 //!
 //! # Guarantee
-//! - Every private row leaves at most once, and every label covers what is under it.
-//! - Who asks for a k of 2 or more is in a class whose rows show the same labels in every quasi column, whose persons
-//!   are as many as each of them asks for, and which satisfies every requirement, by the sensitive values as they are
-//!   and as they are shown. Who asks for 0 or 1 is in none, and counts in none.
-//! - Identifiers are shown of persons with a k of 0 alone. Sensitive values are raised as far as their person asks.
-//! - What a person refuses says nothing: of the person's row, or of the whole class (see [`Disclosure`]). A hidden cell
-//!   is read as "any"; with [`Disclosure::Row`] rows of a class therefore count as one crowd although some cells of
-//!   theirs are hidden, which holds only while nobody knows who refused.
+//! - Every private row is shown at most once, and every label covers the value under it.
+//! - A person with a k of 2 or more is in a class. The rows of a class show the same labels in every quasi column, the
+//!   class has as many persons as each of its members asks for, and it satisfies every requirement, counted in the
+//!   private sensitive values and also in the values as they are shown. A person with a k of 0 or 1 is in no class.
+//! - Identifiers are shown only for persons with a k of 0. Sensitive values are generalized as far as their person
+//!   asks.
+//! - If a person refuses a column, its cell says nothing: in the person's row, or in all rows of the class (see
+//!   [`Disclosure`]). Readers take a hidden cell for "any value". So with [`Disclosure::Row`], all rows of a class
+//!   count as one class although some of their cells are hidden. That holds only as long as nobody knows who refused.
 //!
-//! Requirements that compare a class with the whole view are asked only where the block is the whole view.
+//! The caller requires closeness to the whole view only if the block is the whole view.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,13 +24,13 @@ use crate::count::grouping::Classes;
 use crate::count::roll::{OwnK, Roll, Sensitive, Shares, persons_of, sensitive_names};
 use crate::reading::coverage::Coverage;
 use crate::single::recoding::source_rows;
-use crate::structure::{cells_without_text, check_table, column_length, place};
+use crate::structure::{Places, cells_without_text, check_table, column_length, place};
 use crate::{Findings, Verifiable, Verified, Violation, Violations};
 
-/// The name under which persons' own k are asked for.
+/// The column name under which each person's own k is required.
 const OWN_K: &str = "k of the person";
 
-/// Private rows, in whatever form, that were read as a table.
+/// Private rows that can be read as a table.
 pub trait ReadAsTable {
     /// The table.
     fn table(&self) -> &Table;
@@ -47,19 +48,20 @@ impl<P: ReadAsTable> ReadAsTable for Arc<P> {
     }
 }
 
-/// A block with the private rows that it shows: cells that leave as they are can be copied from no others.
+/// A block together with the private rows that it shows, so that unchanged cells can be copied only from the rows that
+/// were verified.
 pub struct BlockOf<P> {
     block: Block,
     private: P,
 }
 
 impl<P> BlockOf<P> {
-    /// What is shown.
+    /// The shown rows.
     pub fn block(&self) -> &Block {
         &self.block
     }
 
-    /// The private rows under it.
+    /// The private rows that are shown.
     pub fn private(&self) -> &P {
         &self.private
     }
@@ -70,10 +72,10 @@ impl<P> Verifiable for BlockOf<P> {
 }
 
 /// Verifies rows of an A-view against the private rows they come from, and binds the two together. Every person's own k
-/// is asked in any case.
+/// is required, whether or not `requirements` say so.
 ///
 /// # Errors
-/// Everything that is wrong with them.
+/// Everything that is wrong with the rows.
 pub fn verify_block<P: ReadAsTable>(
     block: Block,
     private: P,
@@ -94,7 +96,7 @@ fn count_block(
 ) -> Result<Findings, Violations> {
     let mut violations = check_table(original);
     violations.extend(structure(block, original, consent));
-    // Beyond this point cells are looked up, so everything must point somewhere.
+    // The checks below look cells up by position, so no cell may be missing.
     if !violations.is_empty() {
         return Err(Violations(violations));
     }
@@ -111,7 +113,7 @@ fn count_block(
     Err(Violations(violations))
 }
 
-/// What keeps a block from being looked at.
+/// The faults that make it impossible to look cells up.
 fn structure(block: &Block, original: &Table, consent: &Consent) -> Vec<Violation> {
     let mut violations = source_rows(&block.rows, original);
     for n_wishes in [consent.k.len(), consent.level.len(), consent.refused.len()] {
@@ -151,14 +153,14 @@ fn structure(block: &Block, original: &Table, consent: &Consent) -> Vec<Violatio
     violations
 }
 
-/// A block that can be looked at.
+/// A well-formed block.
 struct Shown<'a> {
     block: &'a Block,
     original: &'a Table,
     consent: &'a Consent,
     disclosure: Disclosure,
-    /// Per row its class, or [`ALONE`]. Classes are numbered anew and without gaps, because a block may number them as
-    /// it likes, and something is counted for each.
+    /// The class of each row, or [`ALONE`]. Classes are numbered anew without gaps, because a block may use any
+    /// numbers, and lists here have one entry per class.
     classes: Vec<u32>,
     n_classes: usize,
 }
@@ -183,7 +185,7 @@ impl<'a> Shown<'a> {
     }
 
     fn refuses(&self, row: usize, position: usize) -> bool {
-        // Columns that have no bit can't be allowed.
+        // A refusal is a bit of a 64-bit word, so columns beyond the 64th count as refused.
         position >= 64 || self.consent.refused[self.block.rows[row] as usize] >> position & 1 == 1
     }
 
@@ -227,7 +229,7 @@ impl<'a> Shown<'a> {
         violations
     }
 
-    /// Cells that say something although they are refused.
+    /// Cells that say something although they are refused: how many, and the first row.
     fn refused_shown(&self, position: usize, silent: &Silent<'_>) -> Option<(u64, u64)> {
         let mut class_refuses = vec![false; self.n_classes];
         if self.disclosure == Disclosure::Class {
@@ -244,7 +246,7 @@ impl<'a> Shown<'a> {
         place(self.n_rows(), |row| must_be_silent(row) && !silent.at(row))
     }
 
-    /// Sensitive cells below the level that is asked.
+    /// Sensitive cells below the level that their person asks for: how many, and the first row.
     fn not_raised(&self, position: usize, silent: &Silent<'_>) -> Option<(u64, u64)> {
         let column = &self.original.columns[position];
         let hierarchy = column.hierarchy.as_deref();
@@ -269,25 +271,24 @@ impl<'a> Shown<'a> {
         place(self.n_rows(), |row| !raised(row))
     }
 
-    /// Rows whose label is another than that of the class's first row. Hidden cells differ from nothing where a
-    /// refusal concerns one row.
+    /// Rows whose label differs from that of the first row of their class: how many, and the first row. With
+    /// [`Disclosure::Row`], a hidden cell differs from no label.
     fn differing(&self, cells: &CellIds<'_>) -> Option<(u64, u64)> {
         let mut first = vec![None; self.n_classes];
-        let (mut n, mut first_row) = (0, 0);
+        let mut differing = Places::default();
         for (row, &class) in self.classes.iter().enumerate().filter(|&(_, &class)| class != ALONE) {
             let cell = cells.get(row);
             if self.disclosure == Disclosure::Row && cell == cells.null() {
                 continue;
             }
             if *first[class as usize].get_or_insert(cell) != cell {
-                n += 1;
-                first_row = if n == 1 { row as u64 + 1 } else { first_row };
+                differing.add(row + 1);
             }
         }
-        (n > 0).then_some((n, first_row))
+        differing.found()
     }
 
-    /// Counts the classes, by the sensitive values as they are and as they are shown.
+    /// Counts the classes twice: by the private sensitive values, and by the values as they are shown.
     fn count(&self, requirements: &[Requirement]) -> Result<Findings, Violations> {
         let places: Vec<u32> = (0..self.n_rows() as u32).filter(|&row| self.classes[row as usize] != ALONE).collect();
         let mut requirements = requirements.to_vec();
@@ -297,21 +298,21 @@ impl<'a> Shown<'a> {
         for name in sensitive_names(&requirements) {
             let of_column: Vec<Requirement> =
                 requirements.iter().filter(|requirement| requirement.column() == Some(name)).cloned().collect();
-            let saying = self.in_classes_that_say_something(&places, name);
-            unmet.extend(self.counted(&saying, &of_column, SensitiveCells::Shown)?.unmet);
+            let telling = self.in_telling_classes(&places, name);
+            unmet.extend(self.counted(&telling, &of_column, SensitiveCells::Shown)?.unmet);
         }
         if unmet.is_empty() { Ok(findings) } else { Err(Violations(unmet)) }
     }
 
-    /// Rows of classes in which the column is not silent throughout.
-    fn in_classes_that_say_something(&self, places: &[u32], name: &str) -> Vec<u32> {
+    /// The rows of classes in which at least one cell of the column says something.
+    fn in_telling_classes(&self, places: &[u32], name: &str) -> Vec<u32> {
         let Some(position) = self.original.position(name) else { return places.to_vec() };
         let silent = Silent::new(&self.original.columns[position], &self.block.columns[position]);
-        let mut says = vec![false; self.n_classes];
+        let mut tells = vec![false; self.n_classes];
         for &row in places {
-            says[self.classes[row as usize] as usize] |= !silent.at(row as usize);
+            tells[self.classes[row as usize] as usize] |= !silent.at(row as usize);
         }
-        places.iter().copied().filter(|&row| says[self.classes[row as usize] as usize]).collect()
+        places.iter().copied().filter(|&row| tells[self.classes[row as usize] as usize]).collect()
     }
 
     fn counted(
@@ -321,7 +322,7 @@ impl<'a> Shown<'a> {
         sensitive_cells: SensitiveCells,
     ) -> Result<Findings, Violations> {
         if places.is_empty() {
-            return Ok(Findings::of_nobody(self.n_rows() as u64));
+            return Ok(Findings::uncounted(self.n_rows() as u64));
         }
         let sources: Vec<u32> = places.iter().map(|&row| self.block.rows[row as usize]).collect();
         let persons = persons_of(self.original, Some(&sources))?;
@@ -349,12 +350,12 @@ impl<'a> Shown<'a> {
         let own_k = vec![OwnK::new(OWN_K.to_owned(), own_k)];
         let n_rows = places.len();
         let roll = Roll { n_rows, quasi: Vec::new(), persons, shares: Shares::Pairs, sensitive, own_k };
-        count_classes(&roll, requirements, &self.crowds(places))
+        count_classes(&roll, requirements, &self.classes_as_read(places))
     }
 
-    /// Rows that a reader takes for one crowd: those with the same released cells; where refusals concern one row
-    /// only, those of a class.
-    fn crowds(&self, places: &[u32]) -> Classes {
+    /// The classes that a reader sees: rows with the same released cells. With [`Disclosure::Row`], where cells may be
+    /// hidden in single rows, the classes of the block.
+    fn classes_as_read(&self, places: &[u32]) -> Classes {
         let n_rows = places.len();
         if self.disclosure == Disclosure::Row {
             let classes: Vec<u32> = places.iter().map(|&row| self.classes[row as usize]).collect();
@@ -374,7 +375,7 @@ impl<'a> Shown<'a> {
         Classes::group(&quasi.iter().collect::<Vec<_>>(), n_rows)
     }
 
-    /// The sensitive columns as they are shown in these rows.
+    /// The sensitive columns as these rows show them.
     fn shown_sensitive(&self, places: &[u32]) -> Vec<Column> {
         let columns = self.original.columns.iter().zip(&self.block.columns);
         let sensitive = columns.filter(|(column, _)| column.role == Role::Sensitive);
@@ -411,10 +412,10 @@ enum SensitiveCells {
     Shown,
 }
 
-/// Cells of a column that say nothing: hidden ones, and the label of everything.
+/// Which cells of a column say nothing: hidden ones, and the label that stands for everything.
 struct Silent<'a> {
     cells: &'a BlockCells,
-    /// Per label.
+    /// For each label, whether it stands for everything.
     of_everything: Vec<bool>,
 }
 
@@ -436,12 +437,10 @@ impl<'a> Silent<'a> {
 }
 
 fn everything(labels: &Texts, column: &Column) -> Vec<bool> {
-    let of_everything = |label: &str| match column.hierarchy.as_deref() {
-        Some(hierarchy) => match hierarchy.node(label) {
-            Some(node) => node == hierarchy.root(),
-            None => label == "*",
-        },
-        None => label == "*",
+    let of_everything = |label: &str| {
+        let hierarchy = column.hierarchy.as_deref();
+        let is_root = hierarchy.and_then(|hierarchy| Some(hierarchy.node(label)? == hierarchy.root()));
+        is_root.unwrap_or(label == "*")
     };
     labels.iter().map(of_everything).collect()
 }

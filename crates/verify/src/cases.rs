@@ -1,4 +1,4 @@
-//! A small clinic and a true release of it, for tests to spoil.
+//! A small clinic and a true release of it. Tests spoil copies of them.
 
 use kohort_model::{
     Cells, Column, Hierarchy, Release, ReleasedColumn, ReleasedTable, Requirement, Role, Table, Texts, ValueType,
@@ -58,7 +58,7 @@ pub(crate) fn clinic_release() -> Release {
     Release { tables: vec![table] }
 }
 
-/// What the release satisfies.
+/// Requirements that the release satisfies.
 pub(crate) fn clinic_requirements() -> Vec<Requirement> {
     vec![
         Requirement::K(2),
@@ -67,13 +67,13 @@ pub(crate) fn clinic_requirements() -> Vec<Requirement> {
     ]
 }
 
-/// A column of labels.
+/// A generalized column with these labels.
 pub(crate) fn recoded(name: &str, source: usize, labels: &[&str], ids: Vec<u32>) -> ReleasedColumn {
     let labels: Texts = labels.iter().collect();
     ReleasedColumn { name: name.to_owned(), source, cells: Cells::Recoded { labels, ids } }
 }
 
-/// The release as a file would be read back: columns of text.
+/// The release as it would be read back from a file: columns of texts.
 pub(crate) fn written(release: &Release, original: &Table) -> Table {
     let table = &release.tables[0];
     let columns = table.columns.iter().map(|column| {

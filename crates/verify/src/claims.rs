@@ -1,11 +1,11 @@
-//! [`check_claims`]: whether a manifest says what was counted, key by key.
+//! [`check_claims`]: whether every key of a manifest agrees with what was counted.
 //!
 //! # Guarantee
-//! Every key of a manifest is compared with a count of this crate, or checked to agree with other keys, or is named: as not
-//! confirmed, or as taken from the manifest. The latter are keys that decide what is counted, such as what was asked. Whoever
-//! has the spec compares them with it.
+//! Every key of a manifest is compared with a count of this crate, or checked to agree with other keys, or listed as
+//! unconfirmed, or listed as taken from the manifest. Keys of the last kind decide what is counted, such as the
+//! requirement. Only somebody who has the spec can compare them with it.
 //!
-//! Manifests are taken apart without `..`, so that a new key does not compile until it is decided here.
+//! Manifests are destructured without `..`, so a new key does not compile until this module handles it.
 
 mod achieved;
 
@@ -20,67 +20,69 @@ use kohort_model::{
 
 use crate::{Counted, Findings, LossFindings, Skipped, TogetherWithin};
 
-/// A key of a manifest that does not say what was counted. Figures of a manifest are public, so it holds them.
+/// A key of a manifest that differs from what was counted. It contains both figures, because those of a manifest are
+/// public.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WrongClaim {
     /// The path of the key.
     pub key: String,
-    /// What the manifest says.
+    /// The figure in the manifest.
     pub claimed: String,
-    /// What was counted.
+    /// The figure that was counted.
     pub counted: String,
 }
 
 impl Display for WrongClaim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let WrongClaim { key, claimed, counted } = self;
-        write!(f, "manifest.json says {key} = {claimed}, and {counted} was counted")
+        write!(f, "manifest.json says {key} = {claimed}, but {counted} was counted")
     }
 }
 
-/// What became of the claims of a manifest.
+/// The result of checking the claims of a manifest.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClaimFindings {
-    /// Claims that are not so.
+    /// Claims that are wrong.
     pub wrong: Vec<WrongClaim>,
-    /// Keys that nothing at hand confirms or contradicts, sorted; a path stands for everything below it, and `*` for any
-    /// name.
+    /// Keys that the given tables neither confirm nor contradict, sorted. A path stands for everything below it, and
+    /// `*` for any name.
     pub unconfirmed: Vec<String>,
     /// Keys that decide what was counted, and that only the spec can confirm, sorted.
     pub taken: Vec<String>,
 }
 
-/// What is known of the private tables.
+/// Facts about the private tables.
 #[derive(Clone, Debug)]
 pub struct PrivateFacts {
     /// Rows of each private table, in the order of the released ones.
     pub rows: Vec<u64>,
-    /// Persons of all of them.
+    /// Persons of all private tables together.
     pub persons: u64,
-    /// The private tables, if their quasi columns were released as they are.
+    /// The counts of the private tables, as if their quasi columns were released unchanged.
     pub before: Findings,
-    /// What was read of registers, in the order of the spec; empty where there are none.
+    /// Facts about each register, in the order of the spec; empty if there are none.
     pub registers: Vec<RegisterFacts>,
-    /// Private persons whom a register row matches, and persons of whom registers contradict each other.
+    /// The number of private persons whom a register row matches, and of persons about whom registers contradict each
+    /// other.
     pub found_and_contradicting: Option<(u64, u64)>,
     /// Digests of the manifests of earlier releases that the spec names.
     pub previous: Vec<String>,
-    /// Keys about how cells are read that were not compared with the private tables.
+    /// Keys about the meaning of cells that were not compared with the private tables.
     pub unread: Vec<String>,
 }
 
-/// What was read of a register.
+/// Facts about a register.
 #[derive(Clone, Debug)]
 pub struct RegisterFacts {
-    /// The day it describes, where the spec says it.
+    /// The day that the register describes, if the spec says it.
     pub date: Option<String>,
-    /// Its rows.
+    /// The rows of the register.
     pub rows: u64,
     /// Rows that lack a quasi value or a key.
     pub incomplete: u64,
 }
 
-/// Compares what a manifest claims with what was counted, and with the private tables where they are at hand.
+/// Compares the claims of a manifest with what was counted, and with the private tables if they are given.
 pub fn check_claims(manifest: &Manifest, found: &Findings, private: Option<&PrivateFacts>) -> ClaimFindings {
     let mut ledger = Ledger::default();
     let Manifest {
@@ -92,9 +94,9 @@ pub fn check_claims(manifest: &Manifest, found: &Findings, private: Option<&Priv
         persons,
         classes,
         loss,
-        risk,
+        // Compared by `check_risk`.
+        risk: _,
         tables,
-        // What was asked of audiences decides what is counted.
         audiences,
         savings,
         registers,
@@ -103,12 +105,12 @@ pub fn check_claims(manifest: &Manifest, found: &Findings, private: Option<&Priv
         notes,
         accepted_risks,
         verified,
-        // Decides which rows are one person's, and is compared where the spec is at hand.
+        // Links decide which rows belong to one person. The caller compares them with the spec.
         links: _,
         references,
         table_loss,
     } = manifest;
-    // How a release was made is nothing that can be counted in it.
+    // Nothing in a release shows how it was made.
     ledger.open("kohort");
     ledger.open("algorithm");
     ledger.open("order");
@@ -143,16 +145,7 @@ pub fn check_claims(manifest: &Manifest, found: &Findings, private: Option<&Priv
     let comparable = Comparable::of(manifest, found);
     check_persons(&mut ledger, *persons, found, comparable, private);
     achieved::check(&mut ledger, achieved, manifest, found, comparable);
-    let is_told_before = requirement.steer.is_none();
-    check_risk(
-        &mut ledger,
-        risk,
-        achieved.k,
-        found,
-        comparable,
-        private.map(|private| &private.before),
-        is_told_before,
-    );
+    check_risk(&mut ledger, manifest, found, comparable, private);
     check_loss(&mut ledger, "loss", loss, found.loss.as_ref());
     for (position, table) in tables.iter().enumerate() {
         let of_persons = register.is_some().then_some(persons.suppressed);
@@ -164,48 +157,49 @@ pub fn check_claims(manifest: &Manifest, found: &Findings, private: Option<&Priv
     ledger.finish()
 }
 
-/// Whether figures of persons can be compared.
+/// How far figures that count persons can be compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Comparable {
-    /// Persons were counted, in the only way there is.
+    /// Exactly: persons were counted, and rows can be traced back to them in one way only.
     Exactly,
-    /// Rows may share a person in several ways, or nobody knows which do: figures of persons are bounded by rows.
+    /// Within bounds: it is not known, or not unique, which rows belong to the same person, so only rows bound the
+    /// figures.
     Bounded,
-    /// Rows of a register stand among those of the private table, or count for them.
+    /// Not for classes: they contain register persons, and nothing tells these from private persons.
     BesideRegister,
-    /// Private rows alone are released, and the register was at hand, so that everybody of a class was counted.
+    /// Exactly for classes: only private rows are released, but the register was given, so the whole crowd was counted.
     Crowd,
 }
 
 impl Comparable {
     fn of(manifest: &Manifest, found: &Findings) -> Self {
         let is_each_person = found.rows == manifest.persons.n_out;
-        let is_one_way = found.skipped.contains(&Skipped::Figures);
+        let is_one_of_several_ways = found.skipped.contains(&Skipped::Figures);
         let is_of_private_rows =
             manifest.register.as_ref().is_some_and(|join| join.release == RegisterRows::Microdata.word());
         match (&found.joined, found.counted) {
             (Some(_), _) if is_of_private_rows && !found.skipped.contains(&Skipped::Crowd) => Comparable::Crowd,
             (Some(_), _) => Comparable::BesideRegister,
             (None, _) if is_each_person => Comparable::Exactly,
-            (None, Counted::Persons) if !is_one_way => Comparable::Exactly,
+            (None, Counted::Persons) if !is_one_of_several_ways => Comparable::Exactly,
             (None, _) => Comparable::Bounded,
         }
     }
 }
 
-/// What was compared so far.
+/// Collects the result of each comparison.
 #[derive(Default)]
 pub(crate) struct Ledger {
     found: ClaimFindings,
 }
 
 impl Ledger {
-    /// A key that nothing at hand confirms.
+    /// Lists a key as unconfirmed.
     pub(crate) fn open(&mut self, key: impl Into<String>) {
         self.found.unconfirmed.push(key.into());
     }
 
-    /// A key that decides what is counted.
+    /// Lists a key as taken from the manifest.
     fn take(&mut self, key: &str) {
         self.found.taken.push(key.to_owned());
     }
@@ -222,23 +216,23 @@ impl Ledger {
         }
     }
 
-    /// A key that is wrong.
+    /// Lists a key as wrong.
     pub(crate) fn wrong(&mut self, key: impl Into<String>, claimed: impl Display, counted: impl Display) {
         let (claimed, counted) = (format!("{claimed}"), format!("{counted}"));
         self.found.wrong.push(WrongClaim { key: key.into(), claimed, counted });
     }
 
-    /// A figure. Sums may be rounded in another order.
+    /// Compares a figure, with a tolerance because sums may be rounded in another order.
     pub(crate) fn number(&mut self, key: impl Into<String>, claimed: f64, counted: f64) {
         let tolerance = 1e-6 + 1e-9 * counted.abs();
-        // Written so that a claim that is no number is wrong.
+        // If the claim is not a number, both comparisons are false, so the claim is wrong.
         let is_right = claimed == counted || (claimed - counted).abs() <= tolerance;
         if !is_right {
             self.wrong(key, claimed, counted);
         }
     }
 
-    /// A key that must be there or not.
+    /// Checks that a key is present exactly if it must be.
     pub(crate) fn present(&mut self, key: &str, is_there: bool, must_be: bool) {
         let shown = |is_there: bool| if is_there { "something" } else { "nothing" };
         if is_there != must_be {
@@ -246,7 +240,7 @@ impl Ledger {
         }
     }
 
-    /// A figure that may be absent.
+    /// Compares a figure that may be absent.
     pub(crate) fn optional(&mut self, key: impl Into<String>, claimed: Option<f64>, counted: Option<f64>) {
         let shown = |figure: Option<f64>| figure.map_or_else(|| "nothing".to_owned(), |figure| figure.to_string());
         match (claimed, counted) {
@@ -256,8 +250,8 @@ impl Ledger {
         }
     }
 
-    /// A number of which bounds were counted, where none is more than any number; `named` says what is left open where they
-    /// differ.
+    /// Checks that a number is within the bounds that were counted. `None` counts as more than any number. If the
+    /// bounds differ, the number is not confirmed, and `named` is listed as unconfirmed.
     fn within(&mut self, key: &str, named: &str, claimed: Option<u64>, (least, most): (Option<u64>, Option<u64>)) {
         let shown = |number: Option<u64>| number.map_or_else(|| "nothing".to_owned(), |number| number.to_string());
         let as_number = |number: Option<u64>| number.map_or(u128::MAX, u128::from);
@@ -268,7 +262,7 @@ impl Ledger {
         self.open_if(least != most, named);
     }
 
-    /// Two maps whose names must be the same; `compare` gets what both have.
+    /// Checks that two maps have the same names, and calls `compare` for each name.
     pub(crate) fn names<'m, C, F>(
         &mut self,
         key: &str,
@@ -296,7 +290,7 @@ impl Ledger {
     }
 }
 
-/// Persons in, out and left out.
+/// Compares the numbers of persons in the input, in the release, and left out.
 fn check_persons(
     ledger: &mut Ledger,
     claimed: Persons,
@@ -309,7 +303,7 @@ fn check_persons(
     let is_counted = match comparable {
         Comparable::Exactly => true,
         Comparable::Bounded => found.counted == Counted::Persons,
-        // Each row of the sensitive table is of a private person.
+        // Each row of the sensitive table belongs to a private person.
         Comparable::BesideRegister | Comparable::Crowd => {
             found.joined.as_ref().is_some_and(|joined| joined.group_k.is_some())
         }
@@ -324,7 +318,6 @@ fn check_persons(
             ledger.open("persons.in");
             ledger.open("persons.suppressed");
         }
-        // The verifier compared the number left out with the private tables, so the number in them decides the rest.
         Some(private) => {
             ledger.number("persons.in", n_in as f64, private.persons as f64);
             let left_out = found.suppressed.map_or(0, |suppressed| suppressed.persons);
@@ -333,24 +326,23 @@ fn check_persons(
     }
 }
 
-/// Risk before and after.
+/// Compares the risk before and after anonymization.
 fn check_risk(
     ledger: &mut Ledger,
-    claimed: &Risk,
-    claimed_k: u64,
+    manifest: &Manifest,
     found: &Findings,
     comparable: Comparable,
-    before: Option<&Findings>,
-    is_told_before: bool,
+    private: Option<&PrivateFacts>,
 ) {
-    let Risk { highest, average } = claimed;
+    let Risk { highest, average } = &manifest.risk;
+    let before = private.map(|private| &private.before);
     match comparable {
         Comparable::Exactly | Comparable::Crowd => {
             ledger.number("risk.highest.after", highest.after, found.highest_risk);
             ledger.number("risk.average.after", average.after, found.average_risk);
         }
         Comparable::Bounded | Comparable::BesideRegister => {
-            ledger.number("risk.highest.after", highest.after, 1.0 / claimed_k as f64);
+            ledger.number("risk.highest.after", highest.after, 1.0 / manifest.achieved.k as f64);
             ledger.open("risk.average.after");
         }
     }
@@ -358,8 +350,9 @@ fn check_risk(
         ("risk.highest.before", highest, before.map(|before| before.highest_risk)),
         ("risk.average.before", average, before.map(|before| before.average_risk)),
     ] {
-        // Where common columns alone steer, it is not written, because audiences could learn from it.
-        ledger.present(key, claimed.is_some(), is_told_before);
+        // If only common columns steer the partitioning, the risk before is not written, because audiences could learn
+        // from it.
+        ledger.present(key, claimed.is_some(), manifest.requirement.steer.is_none());
         match (claimed, counted) {
             (None, _) => {}
             (Some(_), None) => ledger.open(key),
@@ -368,7 +361,7 @@ fn check_risk(
     }
 }
 
-/// What recoding lost.
+/// Compares the measures of loss.
 fn check_loss(ledger: &mut Ledger, key: &str, claimed: &Loss, counted: Option<&LossFindings>) {
     let Loss { lm, ncp, dm, average_class, uncertainty_penalty, k_deviation, columns } = claimed;
     let Some(counted) = counted else {
@@ -395,7 +388,7 @@ fn check_loss(ledger: &mut Ledger, key: &str, claimed: &Loss, counted: Option<&L
     }
 }
 
-/// Rows of one table. Name, file, digest, notation, columns and rows out were compared when the file was read.
+/// Compares the numbers of rows of one table. Everything else was compared when the file was read.
 fn check_table(
     ledger: &mut Ledger,
     position: usize,
@@ -415,12 +408,13 @@ fn check_table(
             ledger.number(key("rows_in"), *rows_in as f64, counted as f64);
         }
     }
-    // Beside a register released rows are of other people, too, and each private person has one row.
+    // Beside a register, released rows also belong to register persons. Each private person has one row, so count
+    // persons.
     let left_out = suppressed_beside_register.map_or(*rows_in as f64 - *rows_out as f64, |persons| persons as f64);
     ledger.number(key("rows_suppressed"), *rows_suppressed as f64, left_out);
 }
 
-/// Registers, and what became of them.
+/// Compares the facts about registers, and the join with them.
 fn check_registers(
     ledger: &mut Ledger,
     registers: &[RegisterManifest],
@@ -482,7 +476,7 @@ fn check_registers(
     ledger.optional("register.group_k", group_k.map(|k| k as f64), counted);
 }
 
-/// What readers of earlier releases learn.
+/// Compares what readers of earlier releases learn.
 fn check_previous(
     ledger: &mut Ledger,
     claimed: Option<&PreviousManifest>,
@@ -501,7 +495,7 @@ fn check_previous(
         digests
     };
     if sorted(manifests) != sorted(&private.previous) {
-        ledger.wrong("previous.manifests", "digests", "others");
+        ledger.wrong("previous.manifests", "a list of digests", "a list of other digests");
     }
     let within = found.joined.as_ref().and_then(|joined| joined.together_within.as_ref());
     let Some(TogetherWithin { k: k_within, l: l_within }) = within else {
@@ -518,7 +512,7 @@ fn check_previous(
     }
 }
 
-/// What is said of many tables.
+/// Compares the keys that only a release of many tables has.
 fn check_tables_together(
     ledger: &mut Ledger,
     references: &[ReferenceManifest],

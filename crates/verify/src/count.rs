@@ -1,9 +1,9 @@
 //! Counting: classes, risk, and every requirement of every class.
 //!
 //! # Guarantee
-//! The result does not depend on the number of threads: all that threads merge are sums of whole numbers,
-//! minima and maxima.
-//! # Cost        O(n log n) for grouping, then each class in its own size
+//! The result does not depend on the number of threads, because threads merge only sums of whole numbers, minima and
+//! maxima.
+//! # Cost        O(n log n) for grouping, then time proportional to the size of each class
 
 pub(crate) mod audiences;
 pub(crate) mod cells;
@@ -21,10 +21,10 @@ use kohort_model::{Distance, Requirement};
 use rayon::prelude::*;
 
 use crate::count::cells::CellIds;
-use crate::count::distance::{Held, HierarchicalDistance, OrderedDistance, Reference, equal_distance};
+use crate::count::distance::{Distribution, Held, HierarchicalDistance, OrderedDistance, equal_distance};
 use crate::count::grouping::Classes;
 use crate::count::requirement::{
-    ClassView, Distances, SensitiveView, Worst, diversity, entropy, gains_stay_below_surprise, judge, largest_gain,
+    CountedClass, CountedValues, Distances, Worst, diversity, entropy, gains_stay_below_surprise, judge, largest_gain,
     largest_share, recursive,
 };
 use crate::count::roll::{Roll, Sensitive, Shares};
@@ -33,25 +33,25 @@ use crate::{Counted, Findings, SensitiveFindings, Violation, Violations};
 /// How many of the smallest class sizes are listed.
 pub(crate) const N_SMALLEST: usize = 10;
 
-/// Counts everything.
+/// Groups rows by their quasi cells, and counts the classes.
 ///
 /// # Errors
-/// Where a requirement can't be evaluated. A requirement that fails is a finding.
+/// If a requirement can't be evaluated. A requirement that fails is a finding.
 ///
 /// # Panics
-/// Where the roll has no rows.
+/// If the roll has no rows.
 pub(crate) fn count(roll: &Roll<'_>, requirements: &[Requirement]) -> Result<Findings, Violations> {
     let classes = Classes::group(&roll.quasi.iter().collect::<Vec<_>>(), roll.n_rows);
     count_classes(roll, requirements, &classes)
 }
 
-/// Counts everything in classes that are known.
+/// Counts the given classes.
 ///
 /// # Errors
-/// Where a requirement can't be evaluated. A requirement that fails is a finding.
+/// If a requirement can't be evaluated. A requirement that fails is a finding.
 ///
 /// # Panics
-/// Where the roll has no rows.
+/// If the roll has no rows.
 pub(crate) fn count_classes(
     roll: &Roll<'_>,
     requirements: &[Requirement],
@@ -61,12 +61,11 @@ pub(crate) fn count_classes(
     let distances = distances(roll, roll.persons.as_ref(), requirements)?;
     let targets = targets(roll, requirements)?;
     let sizes = class_sizes(classes, roll.persons.as_ref());
-    let tally = tally(roll, requirements, &targets, &distances, classes, &sizes);
-    let risk = Risk::of(classes, &sizes, roll);
+    let tally = ClassCounter { roll, requirements, targets, distances, classes, sizes: &sizes }.tally();
+    let risk = PersonRisk::of(classes, &sizes, roll);
     let k = sizes.iter().copied().min().map_or(0, u64::from);
     Ok(Findings {
         counted: if roll.persons.is_some() { Counted::Persons } else { Counted::Rows },
-        rows: roll.n_rows as u64,
         persons: risk.n_persons,
         classes: classes.len() as u64,
         k,
@@ -74,21 +73,14 @@ pub(crate) fn count_classes(
         smallest_classes: smallest(&sizes),
         highest_risk: 1.0 / k as f64,
         average_risk: risk.average,
-        sensitive: tally.sensitive(roll, requirements),
         unmet: tally.unmet(requirements),
-        skipped: Vec::new(),
-        suppressed: None,
-        tables: Vec::new(),
-        audiences: Vec::new(),
-        coalitions: Vec::new(),
-        collusion_k: None,
-        joined: None,
-        loss: None,
+        sensitive: tally.columns,
+        ..Findings::uncounted(roll.n_rows as u64)
     })
 }
 
-/// Per sensitive column the whole table's distribution, counted in these persons or else in rows, and the distances that
-/// requirements ask for.
+/// For each sensitive column, the distribution of values in the whole table and the distances that requirements ask
+/// for. The distribution is counted in `persons`, or in rows if there are none.
 pub(crate) fn distances<'a>(
     roll: &'a Roll<'a>,
     persons: Option<&CellIds<'_>>,
@@ -97,12 +89,15 @@ pub(crate) fn distances<'a>(
     let mut violations = Vec::new();
     let mut all = Vec::with_capacity(roll.sensitive.len());
     for sensitive in &roll.sensitive {
-        let Sensitive { column, texts, values } = sensitive;
+        let Sensitive { column, texts, values, whole } = sensitive;
         let counted_once = match roll.shares {
             Shares::Pairs => persons,
             Shares::Rows | Shares::Hidden => None,
         };
-        let reference = reference(&values.cells, counted_once, roll.n_rows);
+        let reference = match whole {
+            None => reference(&values.cells, counted_once, roll.n_rows),
+            Some(counts) => reference_of_whole(&values.cells, counts),
+        };
         let asks = |asked: Distance| {
             let of_column = |requirement: &&Requirement| requirement.sensitive_column() == Some(&column.name);
             requirements.iter().filter(of_column).any(|requirement| requirement.distance() == Some(asked))
@@ -119,8 +114,19 @@ pub(crate) fn distances<'a>(
     if violations.is_empty() { Ok(all) } else { Err(Violations(violations)) }
 }
 
-/// How many persons hold each value, each pair of person and value counting once.
-fn reference(values: &CellIds<'_>, persons: Option<&CellIds<'_>>, n_rows: usize) -> Reference {
+/// How many rows of a whole table hold each value, by the number of nulls and then of rows that hold each text.
+fn reference_of_whole(values: &CellIds<'_>, of_texts: &[u64]) -> Distribution {
+    let mut counts = vec![0u64; values.n_numbers()];
+    for (id, count) in of_texts.iter().enumerate() {
+        let number = if id == 0 { values.null() } else { values.number(id as u32 - 1) };
+        counts[number as usize] += count;
+    }
+    let total = counts.iter().sum();
+    Distribution { counts, total }
+}
+
+/// How many persons hold each value. A person who holds a value in several rows counts once.
+fn reference(values: &CellIds<'_>, persons: Option<&CellIds<'_>>, n_rows: usize) -> Distribution {
     let mut counts = vec![0u64; values.n_numbers()];
     match persons {
         None => (0..n_rows).for_each(|row| counts[values.get(row) as usize] += 1),
@@ -136,10 +142,11 @@ fn reference(values: &CellIds<'_>, persons: Option<&CellIds<'_>>, n_rows: usize)
         }
     }
     let total = counts.iter().sum();
-    Reference { counts, total }
+    Distribution { counts, total }
 }
 
-/// Per requirement the position of what it speaks of, in the roll's sensitive columns or own k.
+/// For each requirement, the position of its column among the sensitive columns of the roll, or among its columns of
+/// own k.
 pub(crate) fn targets(roll: &Roll<'_>, requirements: &[Requirement]) -> Result<Vec<usize>, Violations> {
     let mut violations = Vec::new();
     let mut targets = Vec::with_capacity(requirements.len());
@@ -168,7 +175,7 @@ pub(crate) fn targets(roll: &Roll<'_>, requirements: &[Requirement]) -> Result<V
     if violations.is_empty() { Ok(targets) } else { Err(Violations(violations)) }
 }
 
-/// Persons per class.
+/// The number of persons in each class.
 fn class_sizes(classes: &Classes, persons: Option<&CellIds<'_>>) -> Vec<u32> {
     let n_persons = |members: &mut Vec<u32>, class: usize| {
         let rows = classes.rows(class);
@@ -184,7 +191,7 @@ fn class_sizes(classes: &Classes, persons: Option<&CellIds<'_>>) -> Vec<u32> {
     (0..classes.len()).into_par_iter().with_min_len(256).map_init(Vec::new, n_persons).collect()
 }
 
-/// The smallest sizes that occur, with how many classes have them.
+/// The smallest sizes that occur, each with the number of classes of that size.
 pub(crate) fn smallest(sizes: &[u32]) -> Vec<(u64, u64)> {
     let mut n_classes: BTreeMap<u32, u64> = BTreeMap::new();
     for &size in sizes {
@@ -193,19 +200,19 @@ pub(crate) fn smallest(sizes: &[u32]) -> Vec<(u64, u64)> {
     n_classes.into_iter().take(N_SMALLEST).map(|(size, n)| (u64::from(size), n)).collect()
 }
 
-/// Risk per person.
-struct Risk {
+/// The risk of all persons.
+struct PersonRisk {
     n_persons: u64,
     n_unique: u64,
     average: f64,
 }
 
-impl Risk {
+impl PersonRisk {
     fn of(classes: &Classes, sizes: &[u32], roll: &Roll<'_>) -> Self {
         let Some(persons) = &roll.persons else {
             let n_unique = sizes.iter().filter(|&&size| size == 1).count() as u64;
             let average = classes.len() as f64 / roll.n_rows as f64;
-            return Risk { n_persons: roll.n_rows as u64, n_unique, average };
+            return PersonRisk { n_persons: roll.n_rows as u64, n_unique, average };
         };
         let smallest: Vec<AtomicU32> = (0..persons.n_numbers()).map(|_| AtomicU32::new(u32::MAX)).collect();
         (0..classes.len()).into_par_iter().with_min_len(256).for_each(|class| {
@@ -219,29 +226,19 @@ impl Risk {
             n_unique += u64::from(size == 1);
             sum += 1.0 / f64::from(size);
         }
-        Risk { n_persons, n_unique, average: sum / n_persons as f64 }
+        PersonRisk { n_persons, n_unique, average: sum / n_persons as f64 }
     }
 }
 
-/// The worst over classes, and what fails.
+/// The worst figures over some classes, and the requirements that fail in them.
 struct Tally {
-    columns: Vec<ColumnTally>,
-    requirements: Vec<Option<Failure>>,
+    /// One entry per sensitive column; empty before the first class is counted.
+    columns: Vec<SensitiveFindings>,
+    /// One entry per requirement.
+    failures: Vec<Option<Failure>>,
 }
 
-struct ColumnTally {
-    l: u64,
-    entropy: f64,
-    recursive_c: f64,
-    t: f64,
-    t_ordered: f64,
-    t_hierarchical: f64,
-    alpha: f64,
-    beta: f64,
-    n_beyond_surprise: u64,
-}
-
-/// Classes that fail one requirement.
+/// The classes that fail one requirement.
 #[derive(Clone, Copy)]
 struct Failure {
     n_classes: u64,
@@ -250,7 +247,7 @@ struct Failure {
     class_size: u32,
 }
 
-/// Lists that a thread fills anew for each class.
+/// Buffers that a thread reuses for each class.
 pub(crate) struct Scratch {
     pairs: Vec<(u32, u32)>,
     values: Vec<Values>,
@@ -259,58 +256,76 @@ pub(crate) struct Scratch {
 /// The values of one column in one class.
 #[derive(Default)]
 struct Values {
-    /// Those whose shares count.
+    /// The values whose shares are compared.
     held: Held,
-    /// Each with the persons who hold it.
+    /// Each value with the number of persons who hold it.
     holders: Held,
 }
 
-fn tally(
-    roll: &Roll<'_>,
-    requirements: &[Requirement],
-    targets: &[usize],
-    distances: &[Distances<'_>],
-    classes: &Classes,
-    sizes: &[u32],
-) -> Tally {
-    let n_columns = roll.sensitive.len();
-    let recursive_ls: Vec<Option<u32>> =
-        roll.sensitive.iter().map(|sensitive| recursive_l(&sensitive.column.name, requirements)).collect();
-    let start = || (Tally::new(n_columns, requirements.len()), Scratch::new(n_columns));
-    let person_of = |row: u32| roll.persons.as_ref().map_or(row, |persons| persons.get(row as usize));
-    let step = |(mut tally, mut scratch): (Tally, Scratch), class: usize| {
-        let rows = classes.rows(class);
-        for (column, sensitive) in roll.sensitive.iter().enumerate() {
-            scratch.count_values(column, &sensitive.values.cells, roll.shares, rows, person_of);
-            let view = scratch.view(column, roll.shares, &distances[column]);
-            tally.columns[column].meet(&view, recursive_ls[column], u64::from(sizes[class]));
-        }
-        for (position, requirement) in requirements.iter().enumerate() {
-            let target = targets[position];
-            let own_k = match requirement.own_k_column() {
-                Some(_) => {
-                    let own_k = &roll.own_k[target];
-                    rows.iter().map(|&row| own_k.get(row as usize, roll.persons.as_ref())).max().unwrap_or(0)
+/// Everything that is needed to judge the classes of a roll.
+struct ClassCounter<'a> {
+    roll: &'a Roll<'a>,
+    requirements: &'a [Requirement],
+    /// The column of each requirement, see [`targets`].
+    targets: Vec<usize>,
+    /// One entry per sensitive column.
+    distances: Vec<Distances<'a>>,
+    classes: &'a Classes,
+    /// The number of persons in each class.
+    sizes: &'a [u32],
+}
+
+impl ClassCounter<'_> {
+    fn tally(&self) -> Tally {
+        let ClassCounter { roll, requirements, targets, distances, classes, sizes } = self;
+        let n_columns = roll.sensitive.len();
+        let recursive_ls: Vec<Option<u32>> =
+            roll.sensitive.iter().map(|sensitive| recursive_l(&sensitive.column.name, requirements)).collect();
+        let start = || (Tally::new(requirements.len()), Scratch::new(n_columns));
+        let person_of = |row: u32| roll.persons.as_ref().map_or(row, |persons| persons.get(row as usize));
+        let step = |(mut tally, mut scratch): (Tally, Scratch), class: usize| {
+            let rows = classes.rows(class);
+            let n_persons = u64::from(sizes[class]);
+            for (column, sensitive) in roll.sensitive.iter().enumerate() {
+                scratch.count_values(column, &sensitive.values.cells, roll.shares, rows, person_of);
+                let values = scratch.counted(column, roll.shares, &distances[column]);
+                let found = SensitiveFindings::of_class(&values, recursive_ls[column], n_persons);
+                match tally.columns.get_mut(column) {
+                    Some(worst) => worst.meet(&found),
+                    None => tally.columns.push(found),
                 }
-                None => 0,
-            };
-            let sensitive = (target < n_columns).then(|| scratch.view(target, roll.shares, &distances[target]));
-            let verdict = judge(requirement, &ClassView { n_persons: u64::from(sizes[class]), own_k, sensitive });
-            if !verdict.holds {
-                let failure =
-                    Failure { n_classes: 1, reached: verdict.reached, first_row: rows[0], class_size: sizes[class] };
-                tally.requirements[position] =
-                    merge(tally.requirements[position], Some(failure), Worst::of(requirement));
             }
+            for (position, requirement) in requirements.iter().enumerate() {
+                let target = targets[position];
+                let own_k = match requirement.own_k_column() {
+                    Some(_) => {
+                        let own_k = &roll.own_k[target];
+                        rows.iter().map(|&row| own_k.get(row as usize, roll.persons.as_ref())).max().unwrap_or(0)
+                    }
+                    None => 0,
+                };
+                let sensitive = (target < n_columns).then(|| scratch.counted(target, roll.shares, &distances[target]));
+                let verdict = judge(requirement, &CountedClass { n_persons, own_k, sensitive });
+                if !verdict.holds {
+                    let class_size = sizes[class];
+                    let failure = Failure { n_classes: 1, reached: verdict.reached, first_row: rows[0], class_size };
+                    let failures = &mut tally.failures[position];
+                    *failures = merge(*failures, Some(failure), Worst::of(requirement));
+                }
+            }
+            (tally, scratch)
+        };
+        let mut tally = (0..classes.len())
+            .into_par_iter()
+            .with_min_len(64)
+            .fold(start, step)
+            .map(|(tally, _)| tally)
+            .reduce(|| Tally::new(requirements.len()), |a, b| a.merge(b, requirements));
+        for (found, sensitive) in tally.columns.iter_mut().zip(&roll.sensitive) {
+            found.column.clone_from(&sensitive.column.name);
         }
-        (tally, scratch)
-    };
-    (0..classes.len())
-        .into_par_iter()
-        .with_min_len(64)
-        .fold(start, step)
-        .map(|(tally, _)| tally)
-        .reduce(|| Tally::new(n_columns, requirements.len()), |a, b| a.merge(&b, requirements))
+        tally
+    }
 }
 
 /// The `l` of the first recursive requirement on a column.
@@ -332,7 +347,7 @@ fn recursive_l(name: &str, requirements: &[Requirement]) -> Option<u32> {
 }
 
 impl Scratch {
-    /// For so many sensitive columns.
+    /// Buffers for `n_columns` sensitive columns.
     pub(crate) fn new(n_columns: usize) -> Self {
         Scratch { pairs: Vec::new(), values: (0..n_columns).map(|_| Values::default()).collect() }
     }
@@ -357,49 +372,66 @@ impl Scratch {
         holders.refill(self.pairs.iter().map(|&(value, _)| value));
     }
 
-    /// What was counted last of a column.
-    pub(crate) fn view<'a>(&'a self, column: usize, shares: Shares, distances: &'a Distances<'a>) -> SensitiveView<'a> {
+    /// The values of a column in the class that was counted last.
+    pub(crate) fn counted<'a>(
+        &'a self,
+        column: usize,
+        shares: Shares,
+        distances: &'a Distances<'a>,
+    ) -> CountedValues<'a> {
         let Values { held, holders } = &self.values[column];
         let held = match shares {
             Shares::Pairs | Shares::Hidden => holders,
             Shares::Rows => held,
         };
-        SensitiveView { held, holders, shares, distances }
+        CountedValues { held, holders, shares, distances }
     }
 }
 
-impl ColumnTally {
-    /// Takes in one class.
-    fn meet(&mut self, view: &SensitiveView<'_>, recursive_l: Option<u32>, n_persons: u64) {
-        let SensitiveView { held, holders, distances, .. } = *view;
-        self.l = self.l.min(diversity(view, n_persons));
-        self.entropy = self.entropy.min(entropy(held));
-        if let Some(l) = recursive_l {
+impl SensitiveFindings {
+    /// What one class reaches. The name of the column is left empty, because it would be allocated for each class.
+    fn of_class(values: &CountedValues<'_>, recursive_l: Option<u32>, n_persons: u64) -> Self {
+        let CountedValues { held, holders, distances, .. } = *values;
+        let ratio = |l: u32| {
             let (first, rest) = recursive(held, l);
-            self.recursive_c = self.recursive_c.max(first as f64 / rest as f64);
+            first as f64 / rest as f64
+        };
+        let beta = largest_gain(held, &distances.reference).max(0.0);
+        SensitiveFindings {
+            column: String::new(),
+            l: diversity(values, n_persons),
+            entropy_l: entropy(held).exp(),
+            recursive_c: recursive_l.map(ratio),
+            t: equal_distance(held, &distances.reference),
+            t_ordered: distances.ordered.as_ref().map(|ordered| ordered.of(held)),
+            t_hierarchical: distances.hierarchical.as_ref().map(|hierarchical| hierarchical.of(held)),
+            alpha: largest_share(holders, n_persons),
+            beta,
+            enhanced_beta: gains_stay_below_surprise(held, &distances.reference).then_some(beta),
         }
-        self.t = self.t.max(equal_distance(held, &distances.reference));
-        if let Some(ordered) = &distances.ordered {
-            self.t_ordered = self.t_ordered.max(ordered.of(held));
-        }
-        if let Some(hierarchical) = &distances.hierarchical {
-            self.t_hierarchical = self.t_hierarchical.max(hierarchical.of(held));
-        }
-        self.alpha = self.alpha.max(largest_share(holders, n_persons));
-        self.beta = self.beta.max(largest_gain(held, &distances.reference));
-        self.n_beyond_surprise += u64::from(!gains_stay_below_surprise(held, &distances.reference));
     }
 
-    fn merge(&mut self, other: &ColumnTally) {
+    /// Keeps the worse of the two findings in each measure.
+    fn meet(&mut self, other: &SensitiveFindings) {
+        let larger = |a: Option<f64>, b: Option<f64>| Some(a?.max(b?));
         self.l = self.l.min(other.l);
-        self.entropy = self.entropy.min(other.entropy);
-        self.recursive_c = self.recursive_c.max(other.recursive_c);
+        self.entropy_l = self.entropy_l.min(other.entropy_l);
+        self.recursive_c = larger(self.recursive_c, other.recursive_c);
         self.t = self.t.max(other.t);
-        self.t_ordered = self.t_ordered.max(other.t_ordered);
-        self.t_hierarchical = self.t_hierarchical.max(other.t_hierarchical);
+        self.t_ordered = larger(self.t_ordered, other.t_ordered);
+        self.t_hierarchical = larger(self.t_hierarchical, other.t_hierarchical);
         self.alpha = self.alpha.max(other.alpha);
         self.beta = self.beta.max(other.beta);
-        self.n_beyond_surprise += other.n_beyond_surprise;
+        self.enhanced_beta = larger(self.enhanced_beta, other.enhanced_beta);
+    }
+}
+
+/// Keeps the worse of two lists of findings on the same columns. An empty list has not counted anything yet.
+fn meet_all(worst: &mut Vec<SensitiveFindings>, other: Vec<SensitiveFindings>) {
+    if worst.is_empty() {
+        *worst = other;
+    } else {
+        worst.iter_mut().zip(&other).for_each(|(worst, other)| worst.meet(other));
     }
 }
 
@@ -412,53 +444,17 @@ fn merge(a: Option<Failure>, b: Option<Failure>, worst: Worst) -> Option<Failure
 }
 
 impl Tally {
-    fn new(n_columns: usize, n_requirements: usize) -> Self {
-        let column = || ColumnTally {
-            l: u64::MAX,
-            entropy: f64::INFINITY,
-            recursive_c: 0.0,
-            t: 0.0,
-            t_ordered: 0.0,
-            t_hierarchical: 0.0,
-            alpha: 0.0,
-            beta: 0.0,
-            n_beyond_surprise: 0,
-        };
-        Tally { columns: (0..n_columns).map(|_| column()).collect(), requirements: vec![None; n_requirements] }
+    fn new(n_requirements: usize) -> Self {
+        Tally { columns: Vec::new(), failures: vec![None; n_requirements] }
     }
 
-    fn merge(mut self, other: &Tally, requirements: &[Requirement]) -> Self {
-        for (mine, others) in self.columns.iter_mut().zip(&other.columns) {
-            mine.merge(others);
-        }
+    fn merge(mut self, other: Tally, requirements: &[Requirement]) -> Self {
+        meet_all(&mut self.columns, other.columns);
         for (position, requirement) in requirements.iter().enumerate() {
-            let merged = merge(self.requirements[position], other.requirements[position], Worst::of(requirement));
-            self.requirements[position] = merged;
+            let failures = &mut self.failures[position];
+            *failures = merge(*failures, other.failures[position], Worst::of(requirement));
         }
         self
-    }
-
-    fn sensitive(&self, roll: &Roll<'_>, requirements: &[Requirement]) -> Vec<SensitiveFindings> {
-        let asked = |name: &str, asked: Distance| {
-            let of_column = |requirement: &&Requirement| requirement.sensitive_column() == Some(name);
-            requirements.iter().filter(of_column).any(|requirement| requirement.distance() == Some(asked))
-        };
-        let findings = |(sensitive, tally): (&Sensitive<'_>, &ColumnTally)| {
-            let name = &sensitive.column.name;
-            SensitiveFindings {
-                column: name.clone(),
-                l: tally.l,
-                entropy_l: tally.entropy.exp(),
-                recursive_c: recursive_l(name, requirements).map(|_| tally.recursive_c),
-                t: tally.t,
-                t_ordered: asked(name, Distance::Ordered).then_some(tally.t_ordered),
-                t_hierarchical: asked(name, Distance::Hierarchical).then_some(tally.t_hierarchical),
-                alpha: tally.alpha,
-                beta: tally.beta,
-                enhanced_beta: (tally.n_beyond_surprise == 0).then_some(tally.beta),
-            }
-        };
-        roll.sensitive.iter().zip(&self.columns).map(findings).collect()
     }
 
     fn unmet(&self, requirements: &[Requirement]) -> Vec<Violation> {
@@ -471,6 +467,6 @@ impl Tally {
                 class_size: u64::from(failure.class_size),
             })
         };
-        requirements.iter().zip(&self.requirements).filter_map(unmet).collect()
+        requirements.iter().zip(&self.failures).filter_map(unmet).collect()
     }
 }

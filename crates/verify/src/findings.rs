@@ -1,4 +1,4 @@
-//! [`Findings`]: what was counted in a table or release.
+//! [`Findings`]: the counts of a table or a release.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use kohort_model::{Presence, Requirement};
 use crate::violation::InWords;
 use crate::{LossFindings, Violation};
 
-/// What was counted.
+/// The counts of a table or a release.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Findings {
-    /// What a class is counted in.
+    /// Whether classes were counted in persons or in rows.
     pub counted: Counted,
     /// Rows of the table, or of all tables.
     pub rows: u64,
-    /// Persons of the table; as many as rows where rows were counted.
+    /// Persons of the table; as many as rows if rows were counted.
     pub persons: u64,
     /// Groups of rows with the same cells in all quasi columns.
     pub classes: u64,
-    /// Persons in the smallest class. With audiences this and what follows is the worst of theirs, measure by measure.
+    /// Persons in the smallest class. With audiences, this and each measure below is the worst over all audiences.
     pub k: u64,
     /// Persons who are alone in a class.
     pub unique_persons: u64,
@@ -28,32 +28,32 @@ pub struct Findings {
     pub highest_risk: f64,
     /// Mean over persons of one over the size of their class; a person in several classes counts with the smallest.
     pub average_risk: f64,
-    /// Per sensitive column, in the order asked; of many tables see `tables`.
+    /// One entry per sensitive column, in the order asked. For many tables, see `tables` instead.
     pub sensitive: Vec<SensitiveFindings>,
-    /// Requirements that some class does not satisfy. Empty wherever a verification succeeded.
+    /// Requirements that some class does not satisfy. Empty if a verification succeeded.
     pub unmet: Vec<Violation>,
-    /// What could not be recounted from what was at hand.
+    /// Requirements and facts that the given tables are not enough to recount.
     pub skipped: Vec<Skipped>,
-    /// What was left out of the release, where the original was at hand.
+    /// Rows and persons left out of the release, if the original was given.
     pub suppressed: Option<Suppressed>,
-    /// Of many tables each, in their order, sensitive columns included; empty where one table stands alone.
+    /// One entry per table of a release of many tables, in their order; empty for a single table.
     pub tables: Vec<TableFindings>,
-    /// Each audience by itself; empty where there are none.
+    /// One entry per audience; empty if there are none.
     pub audiences: Vec<AudienceFindings>,
-    /// All audiences together first, under the name `all`, then coalitions by name; empty where there are no audiences.
+    /// All audiences together first, under the name `all`, then coalitions by name; empty if there are no audiences.
     pub coalitions: Vec<AudienceFindings>,
-    /// Persons in the smallest class that all audiences together can make out, where there are audiences.
+    /// Persons in the smallest class that all audiences together can make out, if there are audiences.
     pub collusion_k: Option<u64>,
-    /// What was counted beside a register, where there is one. Classes then are of everybody, and persons those of the
-    /// private table.
+    /// Counts beside a register, if there is one. Classes then consist of private and register persons, while `persons`
+    /// counts the private ones.
     pub joined: Option<JoinedFindings>,
-    /// What recoding lost, of all tables together, where files were compared with the private tables.
+    /// The loss of all tables together, if files were compared with the private tables.
     pub loss: Option<LossFindings>,
 }
 
 impl Findings {
-    /// Rows of nobody who asks for a class.
-    pub(crate) fn of_nobody(rows: u64) -> Findings {
+    /// The findings before anything but rows is counted.
+    pub(crate) fn uncounted(rows: u64) -> Findings {
         Findings {
             counted: Counted::Persons,
             rows,
@@ -78,51 +78,54 @@ impl Findings {
     }
 }
 
-/// What was counted of a release beside a register.
+/// The counts of a release beside a register.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JoinedFindings {
-    /// Sensitive groups; 0 where no column is sensitive.
+    /// Sensitive groups; 0 if no column is sensitive.
     pub groups: u64,
     /// Private persons in the smallest sensitive group.
     pub group_k: Option<u64>,
-    /// How sure presence in the private table is, where the private table was at hand.
+    /// How sure a reader can be that somebody is in the private table, if the private table was given.
     pub presence: Option<Presence>,
-    /// What readers of earlier releases learn, where there are some and it is known whose rows are whose.
+    /// What readers of this and of earlier releases learn, if there are earlier ones and it is known whose rows are
+    /// whose.
     pub together: Option<TogetherFindings>,
-    /// The same as far as files tell of which it is not known whose rows are whose, where the private table was at hand.
+    /// Bounds of `together`, if the private table was given but it is not known whose rows are whose.
     pub together_within: Option<TogetherWithin>,
 }
 
-/// What was counted of a release and earlier ones that are read together.
+/// The counts of a release and earlier ones that are read together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TogetherFindings {
-    /// Persons whom a class and earlier classes hold, by the registers of each time, and the person who is looked for: the
-    /// fewest over all private persons, by the count that is checked. As many as in the smallest class where no earlier
-    /// class holds anybody.
+    /// For each private person, a reader of all releases still has to consider everybody who, by the register of each
+    /// time, can have been in the person's classes, the current one and the earlier ones, the person included. This is
+    /// the smallest number of them over all private persons, or the size of the smallest class if no earlier class
+    /// covers anybody.
     pub k: u64,
-    /// Per sensitive column the fewest distinct values that groups somebody can be in have in common.
+    /// For each sensitive column, the fewest distinct values that a group has in common with the earlier groups that
+    /// somebody of it can have been in.
     pub l: Vec<(String, u64)>,
 }
 
-/// Bounds of [`TogetherFindings`], each at least and at most: what they are depends on whose rows are whose.
+/// The least and the most that [`TogetherFindings`] can be, because they depend on whose rows are whose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TogetherWithin {
     /// Persons, as in [`TogetherFindings::k`].
     pub k: (u64, u64),
-    /// Per sensitive column the distinct values, as in [`TogetherFindings::l`]; `None`, which is more than any number, where
-    /// no groups have a value in common.
+    /// For each sensitive column, the distinct values as in [`TogetherFindings::l`]. `None` means that no groups have a
+    /// value in common, and counts as more than any number.
     pub l: Vec<(String, LeastAndMost)>,
 }
 
-/// A number is at least the first and at most the second.
+/// The least and the most that a number can be.
 pub type LeastAndMost = (Option<u64>, Option<u64>);
 
-/// What was counted of classes as one audience sees them, or several that put together what they know.
+/// The counts of classes as one audience, or a coalition of audiences, sees them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AudienceFindings {
-    /// Its name.
+    /// The name of the audience or coalition.
     pub audience: String,
-    /// Groups of rows with the same cells in its quasi columns.
+    /// Groups of rows with the same cells in the quasi columns that the audience or coalition knows.
     pub classes: u64,
     /// Persons in the smallest class.
     pub k: u64,
@@ -130,96 +133,97 @@ pub struct AudienceFindings {
     pub unique_persons: u64,
     /// Mean over persons of one over the size of their class.
     pub average_risk: f64,
-    /// Per sensitive column, in the order asked.
+    /// One entry per sensitive column, in the order asked.
     pub sensitive: Vec<SensitiveFindings>,
-    /// Per quasi column that only others know, in the order of columns, but for those in `Findings::skipped`.
+    /// One entry per quasi column that only others know, in the order of columns, without those in `Findings::skipped`.
     pub learned: Vec<LearnedFindings>,
 }
 
-/// What the cells of a quasi column tell an audience that does not know it. The measures are those of
-/// [`kohort_model::Requirement`] for such columns.
+/// What the cells of a quasi column tell an audience that does not know the column. [`kohort_model::Requirement`]
+/// defines the measures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LearnedFindings {
     /// The column's name.
     pub column: String,
-    /// Fewest pairwise disjoint labels in a class whose cells tell something; `None` where no cell does.
+    /// Fewest pairwise disjoint labels in a class whose cells tell something; `None` if no cell does.
     pub l: Option<u64>,
-    /// Largest distance of a class's labels to the release's.
+    /// Largest distance of a class's labels to those of the whole release.
     pub t: f64,
-    /// Persons in a class whose cells all show one label that tells something: the audience learns it of them.
+    /// Persons of whom the audience learns the label for certain, because all cells of their class show the same one.
     pub certain: u64,
 }
 
-/// What was counted in one of many tables.
+/// The counts of one of many tables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableFindings {
-    /// Its name.
+    /// The name of the table.
     pub table: String,
-    /// Its rows.
+    /// The rows of the table.
     pub rows: u64,
-    /// Groups of rows that look the same, their ancestors and descendants included; classes in a person table.
+    /// Groups of rows that look the same, their ancestors and descendants included; in a person table, these are
+    /// classes.
     pub classes: u64,
     /// Persons in the smallest class, for a person table.
     pub k: Option<u64>,
-    /// Per sensitive column, over those groups of rows.
+    /// One entry per sensitive column, over the groups that `classes` counts.
     pub sensitive: Vec<SensitiveFindings>,
-    /// Its references, by column.
+    /// One entry per reference, by column.
     pub references: Vec<ReferenceFindings>,
-    /// What was left out, where the original was at hand; persons in a person table only.
+    /// Rows, and in a person table persons, that were left out, if the original was given.
     pub suppressed: Option<Suppressed>,
-    /// What recoding lost in it, where files were compared with the private tables.
+    /// The loss in this table, if files were compared with the private tables.
     pub loss: Option<LossFindings>,
 }
 
-/// What was counted of a second foreign key.
+/// The counts of a second foreign key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReferenceFindings {
     /// The column.
     pub column: String,
     /// Released rows that reference a row.
     pub kept: u64,
-    /// Released rows of which the private row references one and the released row does not, where that is known.
+    /// Released rows that reference nothing although their private row references a row, if that is known.
     pub removed: Option<u64>,
 }
 
-/// What a class is counted in.
+/// Whether classes are counted in persons or in rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     /// Distinct persons.
     Persons,
-    /// Rows, each taken for a person.
+    /// Rows, each of which is taken for a person.
     Rows,
 }
 
-/// The worst class of one sensitive column, measure by measure.
+/// For one sensitive column, the worst that any class reaches in each measure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SensitiveFindings {
     /// The column's name.
     pub column: String,
-    /// Fewest distinct values in a class. Of many tables the largest `l` that holds in every group of rows that look
-    /// the same: as many distinct values, and none held by more than a share of `1/l` of the persons.
+    /// Fewest distinct values in a class. For many tables, the largest `l` such that every group of rows that look the
+    /// same has `l` distinct values, none of them held by more than a share of `1/l` of the persons.
     pub l: u64,
     /// Smallest effective number of values, `exp` of the entropy.
     pub entropy_l: f64,
     /// Largest ratio of the most frequent value's count to the counts from rank `l` on, for the `l` of the first
-    /// recursive requirement on this column; infinite where a class has fewer than `l` values.
+    /// recursive requirement on this column; infinite if a class has fewer than `l` values.
     pub recursive_c: Option<f64>,
-    /// Largest distance to the whole table's distribution, any two values being 1 apart.
+    /// Largest distance to the whole table's distribution, if any two values are 1 apart.
     pub t: f64,
-    /// The same by the order of the values, where a requirement asks for it.
+    /// Largest distance by the order of the values, if a requirement asks for it.
     pub t_ordered: Option<f64>,
-    /// The same by the column's hierarchy, where a requirement asks for it.
+    /// Largest distance by the column's hierarchy, if a requirement asks for it.
     pub t_hierarchical: Option<f64>,
     /// Largest share of a class's persons that hold one value.
     pub alpha: f64,
     /// Largest relative gain of a value's share over the whole table's.
     pub beta: f64,
-    /// The smallest beta for which enhanced beta-likeness holds; `None` where it holds for none.
+    /// The smallest beta for which enhanced beta-likeness holds; `None` if it holds for none.
     pub enhanced_beta: Option<f64>,
 }
 
 impl SensitiveFindings {
-    /// The largest distance under the distance asked for, where that is not the equal one.
+    /// The largest distance by order or by hierarchy, whichever a requirement asks for.
     pub fn t_by_distance(&self) -> Option<f64> {
         self.t_ordered.or(self.t_hierarchical)
     }
@@ -234,45 +238,49 @@ pub struct Suppressed {
     pub persons: u64,
 }
 
-/// Whom the rows of a released table are of, where no released column names persons.
+/// Whether a person may have several rows in a released table that names no persons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowsOf {
-    /// Each of a person of its own.
+    /// Each row belongs to a person of its own.
     PersonsEach,
-    /// Several may be of the same person, and nothing tells which.
+    /// Several rows may belong to the same person, and nothing tells which.
     PersonsUnnamed,
 }
 
-/// What could not be recounted.
+/// A requirement or fact that the given tables are not enough to recount.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Skipped {
-    /// Persons' own k is never released, or nobody knows who is in which class.
+    /// Each person's own k is not counted, because it is never released, or because nobody knows who is in which class.
     PersonK {
-        /// The column that holds it.
+        /// The column that holds own k.
         column: String,
     },
-    /// Private rows alone are released, and nothing but the register says how many others their cells hold.
+    /// Class sizes are not counted, because only private rows are released, and only the register says who else their
+    /// cells could mean.
     Crowd,
-    /// Nothing released tells private rows from register rows.
+    /// Presence is not counted, because nothing released tells private rows from register rows.
     Presence,
-    /// What a generalized column tells audiences that do not know it: nothing released says which labels overlap.
+    /// What a generalized column tells audiences that do not know it is not counted, because nothing released says which
+    /// labels overlap.
     Labels {
         /// The quasi column.
         column: String,
     },
-    /// Released rows and private rows are matched person by person, and references lead from one person to another.
+    /// It is not checked whether references name the right rows, because released and private rows are matched person by
+    /// person, while references lead from one person to another.
     References,
-    /// Persons may have several rows, and nothing released tells which rows are of the same person, so this can't be
-    /// confirmed. It was refuted nowhere.
+    /// A requirement that can't be confirmed, because persons may have several rows and nothing released tells which
+    /// rows belong to the same person. No class refutes it.
     OfPersons {
-        /// What was asked.
+        /// The requirement.
         requirement: Requirement,
     },
-    /// Rows can be traced back to persons in several ways that show the same. Everything asked holds in the one that was
-    /// counted; figures of the way the release was made in may be others.
+    /// The exact figures are not known, because rows can be traced back to persons in several ways. All requirements
+    /// hold in the way that was counted, but the release may have been made in another way with other figures.
     Figures,
-    /// Beside earlier releases, whether groups give values away: it depends on whose rows are whose.
+    /// It is not decided whether groups give values away to readers of earlier releases, because that depends on whose
+    /// rows are whose.
     TogetherValues {
         /// The sensitive column.
         column: String,
@@ -280,13 +288,13 @@ pub enum Skipped {
 }
 
 impl Skipped {
-    /// A requirement on persons' own k, as what was skipped.
+    /// The entry for a requirement on persons' own k; `None` for other requirements.
     pub(crate) fn own_k(requirement: &Requirement) -> Option<Self> {
         requirement.own_k_column().map(|column| Skipped::PersonK { column: column.to_owned() })
     }
 
-    /// A requirement that can't be confirmed while rows of the same person can't be told, as what was skipped. Distinct
-    /// values are the same whoever holds them.
+    /// The entry for a requirement that can't be confirmed without knowing which rows belong to the same person. `None`
+    /// for distinct values, because these can be counted whoever holds them.
     pub(crate) fn of_persons(requirement: &Requirement) -> Option<Self> {
         match requirement {
             Requirement::DistinctL { .. } | Requirement::PersonK { .. } => None,
@@ -307,25 +315,33 @@ impl fmt::Display for Skipped {
             Skipped::PersonK { column } => {
                 write!(f, "each person's own k in '{column}' can't be recounted from what is released")
             }
-            Skipped::Crowd => f.write_str("class sizes can't be recounted without the register: see --against"),
-            Skipped::Presence => {
-                f.write_str("which rows are of the private table can't be seen, nor is it meant to be")
-            }
-            Skipped::Labels { column } => {
-                write!(f, "what '{column}' tells those who do not know it needs its hierarchy: see --against")
-            }
-            Skipped::OfPersons { requirement } => {
-                write!(f, "{}: no released column tells whose rows are whose, see --against", InWords(requirement))
-            }
+            Skipped::Crowd => f.write_str(
+                "class sizes can't be counted without the register; verify against the private tables to count them",
+            ),
+            Skipped::Presence => f.write_str(
+                "presence can't be counted: on purpose, nothing released tells which rows come from the private table",
+            ),
+            Skipped::Labels { column } => write!(
+                f,
+                "what '{column}' tells those who don't know it can't be counted without its hierarchy; verify against \
+                 the private tables to count it"
+            ),
+            Skipped::OfPersons { requirement } => write!(
+                f,
+                "{}: no released column tells which rows belong to the same person; verify against the private tables \
+                 to count it",
+                InWords(requirement)
+            ),
             Skipped::References => f.write_str(
-                "that references name the right rows is shown when a release is made, and can't be seen in its files",
+                "whether references name the right rows can't be seen in files; it was checked when the release was made",
             ),
             Skipped::Figures => f.write_str(
-                "rows can be traced back to persons in several ways; what was asked holds in the one that was counted",
+                "rows can be traced back to persons in several ways; all requirements hold in the way that was counted",
             ),
             Skipped::TogetherValues { column } => write!(
                 f,
-                "whether groups give values of '{column}' away beside earlier releases depends on whose rows are whose; it is counted when a release is made"
+                "whether groups give values of '{column}' away beside earlier releases depends on whose rows are whose; \
+                 it was counted when the release was made"
             ),
         }
     }

@@ -1,20 +1,22 @@
-//! Releases beside a public register: [`verify_joined`], and the same of files.
+//! Releases beside a public register: [`verify_joined`], and the same for files.
 //!
 //! # Guarantee
-//! The join of private table and register is one of persons, see `join`. Every released row is a truthful recoding of a
-//! row of the join of private table and register, each of these is released at most once, and everybody of the private
-//! table once, or is counted as left out, of whom there are no more than is asked. A class is rows with the
-//! same quasi cells and sensitive group. It holds somebody of the private table, and at least k persons of the join
-//! count in it: register persons, and private ones unless the register says something of them that the cells don't hold.
-//! Without a key private persons whom no register row matches may be register persons under other values, so of the two
-//! only the more numerous count, unless the publisher vouches for them.
-//! The sensitive table lists the values of exactly the private persons of each group, in an order that says nothing, and
-//! every requirement holds for the private persons of each group.
+//! - The join matches the persons of the private table with those of the register, see `join`.
+//! - Every released row is a truthful recoding of a row of the join, and no row of the join is released twice.
+//!   Everybody of the private table is released once or counted as left out, and no more persons are left out than the
+//!   limit allows.
+//! - A class consists of rows with the same quasi cells and the same sensitive group. It holds somebody of the private
+//!   table, and at least k persons of the join count in it. A register person counts. A private person counts unless
+//!   the register gives values for the person that the cells of the class don't cover.
+//! - Without a key, private persons whom no register row matches may be register persons under other values. Then only
+//!   the larger of these two groups counts, unless the publisher vouches that they are different persons.
+//! - The sensitive table lists exactly the values of the private persons of each group, in an order that says nothing.
+//!   Every requirement holds for the private persons of each group.
 //!
-//! Beside earlier releases also what readers of all of them learn is counted, see `together`.
+//! If there are earlier releases, the verifier also counts what readers of all of them learn, see `together`.
 //!
-//! Where private rows alone are released, as many persons count as the cells of a class hold, whoever is in other
-//! classes too.
+//! If only private rows are released, all persons whose values the cells of a class cover count in it, even if they are
+//! also covered by other classes. These persons are the crowd of the class.
 //!
 //! # Paper   `[SMP10]` definitions 5 and 6, properties 1 and 2 of section 3.2
 
@@ -36,6 +38,8 @@ use kohort_model::spec::{RegisterRows, Unmatched};
 use kohort_model::{Cells, InRegister, JoinedRegister, PreviousRelease, Release, Requirement, Table, Texts};
 use rayon::prelude::*;
 
+use crate::count::cells::CellIds;
+use crate::count::grouping::Classes;
 use crate::reading::coverage::Coverage;
 use crate::structure::check_table;
 use crate::{Suppressed, SuppressionLimit, Verified, Violations};
@@ -44,18 +48,18 @@ pub use against::verify_joined_against;
 pub use alone::verify_joined_alone;
 pub use written::verify_joined_written;
 
-/// What is asked of a release beside a register.
+/// What a release beside a register must satisfy.
 #[derive(Clone, Copy, Debug)]
 pub struct AskedOfJoin<'a> {
-    /// Of classes: k and persons' own k. Of sensitive groups: all.
+    /// The requirements. Classes must satisfy k and persons' own k; sensitive groups must satisfy all.
     pub requirements: &'a [Requirement],
     /// The least and the largest share of private rows in a class.
     pub delta_presence: Option<(f64, f64)>,
-    /// Whose rows are released.
+    /// Whether register rows are released, too.
     pub rows: RegisterRows,
     /// How private persons and register persons are told apart.
     pub told_apart: ToldApart,
-    /// Earlier releases that may be read beside it.
+    /// Earlier releases that readers may have, too.
     pub previous: &'a [PreviousRelease],
     /// How many private persons may be left out.
     pub limit: SuppressionLimit,
@@ -64,13 +68,13 @@ pub struct AskedOfJoin<'a> {
 /// How private persons and register persons are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToldApart {
-    /// By their key: whoever has another key is another person.
+    /// By their key: persons with different keys are different persons.
     ByKey,
-    /// By their values, which say nothing of a private person whom no register row equals.
+    /// By their values. These say nothing about a private person whom no register row equals.
     ByValues(Unmatched),
 }
 
-/// Persons that rows can be of.
+/// The numbers of persons to whom some rows can belong.
 #[derive(Clone, Copy, Debug, Default)]
 struct Heads {
     /// Private persons who are in the register.
@@ -82,8 +86,8 @@ struct Heads {
 }
 
 impl Heads {
-    /// The fewest persons they can be. Without a key each unmatched private person may be an unmatched register person
-    /// under other values, so only the more numerous of the two are certain to be different persons.
+    /// The least number of different persons. Without a key, each unmatched private person may be an unmatched register
+    /// person under other values, so only the larger of the two numbers is certain.
     fn count(self, told_apart: ToldApart) -> u64 {
         let Heads { matched, unmatched, register } = self;
         match told_apart {
@@ -113,7 +117,7 @@ impl std::ops::AddAssign for Heads {
 /// Verifies a release of one table beside a register.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// Everything that is wrong with the release.
 pub fn verify_joined(
     release: Release,
     original: &Table,
@@ -126,7 +130,7 @@ pub fn verify_joined(
     if violations.is_empty() {
         violations.extend(shape::check_release(&release, original, joined, asked.rows));
     }
-    // Beyond this point cells are looked up, so everything must point somewhere.
+    // The checks below look cells up by position, so no cell may be missing.
     if !violations.is_empty() {
         return Err(Violations(violations));
     }
@@ -140,7 +144,7 @@ pub fn verify_joined(
     violations.extend(covered.collect::<Vec<_>>());
     let suppressed = suppressed(&table.rows, joined.n_microdata);
     violations.extend(asked.limit.exceeded(suppressed.persons, joined.n_microdata as u64));
-    let found = Shown::of_release(&release, original).count(original, joined, asked);
+    let found = JoinedRows::of_release(&release, original).count(original, joined, asked);
     match found {
         Err(Violations(more)) => violations.extend(more),
         Ok(mut findings) if violations.is_empty() => {
@@ -152,46 +156,46 @@ pub fn verify_joined(
     Err(Violations(violations))
 }
 
-/// Private persons that are not released; each has one row.
+/// The private persons who are not released. Each has one row.
 fn suppressed(rows: &[u32], n_microdata: usize) -> Suppressed {
     let released = rows.iter().filter(|&&row| (row as usize) < n_microdata).count();
     let left_out = (n_microdata - released) as u64;
     Suppressed { rows: left_out, persons: left_out }
 }
 
-/// The cells of a release, wherever they are kept, and where its rows come from.
-struct Shown<'a> {
-    /// Joined rows.
+/// The cells of a release in memory or of files, and the rows of the join that they come from.
+struct JoinedRows<'a> {
+    /// The row of the join that each released row comes from.
     rows: &'a [u32],
-    /// Per quasi column its labels and, per row, the id of one.
+    /// For each quasi column, its labels and the id of the label in each row.
     quasi: Vec<(&'a Texts, &'a [u32])>,
-    /// Per row its sensitive group; where there are none all are one.
+    /// The sensitive group of each row; all the same if there are no groups.
     groups: Vec<u32>,
-    values: Option<Values<'a>>,
+    values: Option<SensitiveRows<'a>>,
 }
 
-/// The sensitive table.
-struct Values<'a> {
-    /// Private rows.
+/// The rows of the sensitive table.
+struct SensitiveRows<'a> {
+    /// The private row that each row comes from.
     rows: &'a [u32],
     groups: Vec<u32>,
-    /// Shown and private columns.
+    /// Pairs of a column with the released cells and the private column.
     copied: Vec<(&'a kohort_model::Column, &'a kohort_model::Column)>,
-    /// Where the cells of the shown columns are.
+    /// Where the released cells are.
     cells: CellsOf,
 }
 
-/// Where the cells of a shown column are.
+/// Where the released cells of a sensitive table are.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CellsOf {
     /// In the private rows.
     PrivateRows,
-    /// One per shown row.
+    /// In the rows of the table itself.
     ShownRows,
 }
 
-impl<'a> Shown<'a> {
-    /// Of a release whose shape was checked.
+impl<'a> JoinedRows<'a> {
+    /// The cells of a release whose tables and columns were checked.
     fn of_release(release: &'a Release, original: &'a Table) -> Self {
         let table = &release.tables[0];
         let quasi = table.columns.iter().filter_map(|column| match &column.cells {
@@ -201,18 +205,30 @@ impl<'a> Shown<'a> {
         let values = release.tables.get(1).map(|values| {
             let sources = values.columns.iter().filter(|column| column.name != SENSITIVE_GROUP);
             let copied = sources.map(|column| (&original.columns[column.source], &original.columns[column.source]));
-            Values {
+            SensitiveRows {
                 rows: &values.rows,
                 groups: groups_of(&values.columns, values.rows.len()),
                 copied: copied.collect(),
                 cells: CellsOf::PrivateRows,
             }
         });
-        Shown { rows: &table.rows, quasi: quasi.collect(), groups: groups_of(&table.columns, table.rows.len()), values }
+        JoinedRows {
+            rows: &table.rows,
+            quasi: quasi.collect(),
+            groups: groups_of(&table.columns, table.rows.len()),
+            values,
+        }
     }
 }
 
-/// The groups of a released table's rows; one for all where it has no such column.
+/// Classes: rows with the same quasi cells and the same sensitive group.
+fn classes_of<'a>(quasi: impl Iterator<Item = CellIds<'a>>, groups: &'a [u32]) -> Classes {
+    let most = groups.iter().copied().max().unwrap_or(0);
+    let cells: Vec<CellIds<'_>> = quasi.chain([CellIds::by_id(groups, most as usize + 1)]).collect();
+    Classes::group(&cells.iter().collect::<Vec<_>>(), groups.len())
+}
+
+/// The sensitive group of each row of a released table; all the same if the table has no such column.
 fn groups_of(columns: &[kohort_model::ReleasedColumn], n_rows: usize) -> Vec<u32> {
     let groups = columns.iter().find_map(|column| match &column.cells {
         Cells::Surrogate { ids } if column.name == SENSITIVE_GROUP => Some(ids.clone()),

@@ -1,10 +1,11 @@
 //! Recounts a finished release from its rows alone.
 //!
-//! # Guarantee   [`Verified<Release>`](Verified) exists only where every check of this crate passed
+//! # Guarantee   a [`Verified<Release>`](Verified) exists only if every check of this crate passed
 //! # Independence
-//! Shares no code and no method with `kohort-core`. Classes are found by grouping released cells, coverage is decided
-//! by hierarchy paths and parsed bounds, and every requirement is computed anew from its definition in
-//! [`kohort_model::Requirement`]. Fails closed: what can't be shown to hold counts as violated.
+//! The crate shares no code and no method with `kohort-core`. It finds classes by grouping released cells, decides by
+//! hierarchy paths and parsed bounds whether a label covers a value, and computes every requirement anew from its
+//! definition in [`kohort_model::Requirement`]. It fails closed: a property that can't be shown to hold counts as
+//! violated.
 //!
 //! | question | function |
 //! | --- | --- |
@@ -13,26 +14,28 @@
 //! | may these rows leave an A-view? | [`verify_block`] |
 //! | may a step of a view over changing data be shown? | [`verify_step`] |
 //! | does the file read back hold that release? | [`verify_written`] |
+//! | may a release leave that was made cell by cell, and does its file hold it? | [`CellsVerifier`] |
 //! | what do released files show by themselves? | [`verify_alone`] |
 //! | can the released rows have come from this input? | [`verify_against`] |
 //! | does the manifest say what was counted? | [`check_claims`] |
 //! | what do several releases of the same persons show together? | [`audit`] |
-//! | the same of a release beside a register | [`verify_joined`], [`verify_joined_written`], [`verify_joined_alone`], [`verify_joined_against`] |
 //! | what do released cells stand for, by the manifest alone? | [`Reading`], [`Listing`] |
-//! | what can no requirement count? | [`find_risks`] |
-//! | the same of many tables | [`verify_tables`], [`verify_tables_written`], [`verify_tables_alone`], [`verify_tables_against`] |
+//! | which mistakes of a spec does no requirement notice? | [`find_risks`] |
+//! | all of this for a release beside a register | [`verify_joined`], [`verify_joined_written`], [`verify_joined_alone`], [`verify_joined_against`] |
+//! | all of this for many tables | [`verify_tables`], [`verify_tables_written`], [`verify_tables_alone`], [`verify_tables_against`] |
 //!
-//! All of one table take [`Asked`]: requirements of classes on all quasi columns, or audiences, each of which is counted
-//! by itself.
+//! The functions for one table take [`Asked`]: requirements on classes in all quasi columns, or audiences, each of
+//! which is counted by itself.
 //!
-//! What is trusted: tables as they were read, in particular that a table's dictionary holds no text twice. What is
-//! not: anything a release claims. No cell ever appears in a [`Violation`]; column names and row numbers do.
+//! The verifier trusts tables as they were read, in particular that a table's dictionary holds no text twice. It trusts
+//! nothing that a release claims. A [`Violation`] names columns and row numbers, but never contains a cell.
 
 mod asked;
 mod audit;
 mod block;
 #[cfg(test)]
 mod cases;
+mod cells;
 mod changing;
 mod claims;
 mod count;
@@ -53,6 +56,7 @@ mod violation;
 pub use asked::Asked;
 pub use audit::{AuditFindings, AuditedAudience, AuditedRelease, Hidden, Knows, audit};
 pub use block::{BlockOf, ReadAsTable, verify_block};
+pub use cells::{CellsVerifier, FileVerifier, joined_findings};
 pub use changing::{
     AtomStep, Part, Refresh, RefreshedAtom, Seen, ShownValues, Step, StepColumn, StepError, StepErrors, StepFindings,
     StepMember, verify_refresh, verify_step,
@@ -71,14 +75,15 @@ pub use reading::listing::{Listing, ListingErrorKind};
 pub use reading::meaning::key_print;
 pub use reading::{RangeEnd, Reading, ShownLabel};
 pub use risks::{
-    BlatantRisk, Followers, IdentifierKind, PersonColumn, find_diversity_risks, find_risks, person_column,
+    BlatantRisk, Followers, IdentifierKind, PersonColumn, find_diversity_risks, find_risks, find_risks_by_counts,
+    person_column,
 };
 pub use single::against::verify_against;
 pub use single::measure::{measure, verify_alone};
 pub use single::release::verify_release;
 pub use single::written::verify_written;
 pub use tables::{
-    LinkKind, ReleasedLink, measure_tables, verify_tables, verify_tables_against, verify_tables_alone,
+    LinkKind, ReleasedLink, TablesAgainst, measure_tables, verify_tables, verify_tables_against, verify_tables_alone,
     verify_tables_written,
 };
 pub use verified::{Verifiable, Verified};

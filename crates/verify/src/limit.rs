@@ -2,7 +2,7 @@
 
 use crate::Violation;
 
-/// Shares are rounded, so a limit of 0.29 of 100 persons must not refuse the 29th.
+/// Without this tolerance, rounding would refuse the 29th of 100 persons under a limit of 0.29.
 const TOLERANCE: f64 = 1e-9;
 
 /// The largest share of a table's persons that may be left out of its release.
@@ -18,7 +18,7 @@ impl SuppressionLimit {
         SuppressionLimit(share)
     }
 
-    /// What is wrong where so many of so many persons are left out.
+    /// The violation if `n_left_out` of `n_persons` are too many.
     pub fn exceeded(self, n_left_out: u64, n_persons: u64) -> Option<Violation> {
         let is_within = n_left_out as f64 <= self.0 * n_persons as f64 + TOLERANCE;
         (!is_within).then_some(Violation::TooManySuppressed { n: n_left_out, n_persons, limit: self.0 })

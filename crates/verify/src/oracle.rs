@@ -1,16 +1,16 @@
-//! The verifier a second time, as naively as can be: every pair of rows is compared, every definition is spelled out.
+//! A second verifier for tests, as naive as possible: it compares every pair of rows and spells out every definition.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use kohort_model::{Column, Distance, Hierarchy, Requirement, Table, ValueType};
 
-/// What there is to say about a small table.
+/// Counts a small table by brute force.
 pub(crate) struct Naive<'a> {
     table: &'a Table,
     quasi: &'a [usize],
 }
 
-/// A sensitive value: its text, or its number where the column is one of numbers.
+/// A sensitive value: its text, or its number if the column holds numbers.
 type Held = Option<String>;
 
 impl<'a> Naive<'a> {
@@ -159,7 +159,7 @@ impl<'a> Naive<'a> {
     }
 }
 
-/// The height of the lowest common ancestor over that of the root.
+/// The height of the lowest common ancestor, divided by the height of the root.
 fn tree_distance(hierarchy: &Hierarchy, a: &str, b: &str) -> f64 {
     let path = |label: &str| hierarchy.path(hierarchy.leaf(label).unwrap()).collect::<Vec<_>>();
     let common = path(a).into_iter().find(|node| path(b).contains(node)).unwrap();
@@ -170,7 +170,7 @@ fn height(hierarchy: &Hierarchy, node: u32) -> usize {
     hierarchy.children(node).iter().map(|&child| height(hierarchy, child) + 1).max().unwrap_or(0)
 }
 
-/// The least work that turns one distribution into another: shortest detours, one after the other.
+/// The least work that turns one distribution into another, by successive shortest paths.
 #[allow(clippy::needless_range_loop, reason = "sources and targets are numbers in several lists at once")]
 pub(crate) fn transport(from: &[f64], to: &[f64], ground: impl Fn(usize, usize) -> f64) -> f64 {
     let n = from.len();
@@ -179,7 +179,8 @@ pub(crate) fn transport(from: &[f64], to: &[f64], ground: impl Fn(usize, usize) 
     let nothing = 1e-13;
     for start in 0..n {
         while left[start] > nothing {
-            // Shortest ways from `start` to each target, over targets that may send back what they got.
+            // The shortest way from `start` to each target. A way may lead over targets that send back what they
+            // received.
             let mut way = vec![(f64::INFINITY, usize::MAX, usize::MAX); n];
             for (target, way) in way.iter_mut().enumerate() {
                 *way = (ground(start, target), start, usize::MAX);

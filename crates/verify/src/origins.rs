@@ -1,4 +1,4 @@
-//! Handing out private rows as origins to released rows, where nothing links the two.
+//! Origins: the private rows that released rows can have come from, where nothing says which row came from which.
 
 pub(crate) mod assignment;
 pub(crate) mod candidates;

@@ -1,14 +1,14 @@
-//! [`Reading`]: what the cells of a generalized column stand for, from the manifest alone.
+//! [`Reading`]: what the cells of a generalized column stand for, according to the manifest alone.
 //!
-//! A release says which rule made its labels. This module reads them back, with code of its own: it shares nothing with
-//! the rules of `kohort-model` that made them. So a label that means something else to a reader than it did to the
-//! publisher is found before a release is written.
+//! A manifest says which rule made the labels of a release. This module reads the labels back, and shares no code with
+//! the rules of `kohort-model` that made them. So a label that means something else to readers than to the publisher is
+//! found before the release is written.
 //!
 //! # Guarantee
-//! A text is read in one way or refused: where the rule says widths, a range of another width is no label, and where it
-//! says months, neither is a year.
+//! A text is read in one way or refused. For example, if the rule has widths, a range of another width is not a label;
+//! if the rule has months, a year is not a label.
 //! # Deviations
-//! Bounds beyond 64 bits, which whole numbers at the very end of their range can have, are read as the last number.
+//! The bounds of a range at the end of the 64-bit numbers can lie beyond them. Such a bound is read as the last number.
 
 pub(crate) mod coverage;
 pub(crate) mod listing;
@@ -31,29 +31,29 @@ use crate::reading::meaning::{DAY, day, number};
 pub enum ShownLabel<'a> {
     /// Every value, and null.
     Everything,
-    /// Itself.
+    /// The value that the text spells.
     Value,
-    /// Values from one to another.
+    /// The values of a range.
     Between {
-        /// The lowest.
+        /// The lowest value.
         low: Value<'a>,
-        /// The highest, or the first behind it.
+        /// The upper bound.
         high: Value<'a>,
-        /// Which of the two.
+        /// Whether the upper bound belongs to the range.
         end: RangeEnd,
     },
-    /// Texts of more characters that show these.
+    /// Texts that begin or end with the characters that are shown, and have more characters.
     Masked {
         /// The characters that are shown.
         kept: &'a str,
         /// The side that is hidden.
         side: MaskSide,
-        /// At most so many characters.
+        /// The largest number of characters that such a text has.
         width: usize,
     },
     /// The values that the released part of the hierarchy lists, ascending.
     Listed(&'a [String]),
-    /// Nobody can tell, because the publisher withholds the hierarchy.
+    /// Not known, because the publisher withholds the hierarchy.
     Unknown,
 }
 
@@ -66,7 +66,7 @@ pub enum RangeEnd {
     Excluded,
 }
 
-/// How the cells of one column are read.
+/// Reads the cells of one column.
 #[derive(Clone, Copy, Debug)]
 pub struct Reading<'a> {
     value_type: ValueType,
@@ -77,13 +77,13 @@ pub struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// Cells of the type and notation of `column`, whose labels were made by this rule. `listing` is the released part of
-    /// a hierarchy file.
+    /// Reads cells of the type and notation of `column` whose labels were made by the rule `labels`. `listing` is the
+    /// released part of a hierarchy file.
     pub fn new(column: &'a Column, labels: &'a LabelsManifest, listing: Option<&'a Listing>) -> Self {
         Reading { value_type: column.value_type, notation: &column.notation, labels, listing, column }
     }
 
-    /// What a text stands for; `None` where the rule can't have made it.
+    /// What a text stands for; `None` if the rule can't have made it.
     pub fn read(&self, text: &'a str) -> Option<ShownLabel<'a>> {
         let value = || self.value(text).map(|_| ShownLabel::Value);
         match self.labels {
@@ -104,13 +104,13 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Whether a label, as it is read here, may stand for a value of the column.
+    /// Whether a label, as readers understand it, may stand for a value of the column.
     pub fn covers(&self, label: &'a str, value: &str) -> bool {
         self.read(label).is_some_and(|read| self.holds(read, label, value))
     }
 
-    /// How many values of a private column a reader would look for outside of a shown label that they are below. None may
-    /// be, or the release says something false to whoever reads it by its manifest.
+    /// The number of private values that are below a shown label in the hierarchy, but that readers would not expect
+    /// there. It must be 0, because otherwise the release tells readers of its manifest something false.
     pub fn n_misread(&self, private: &Column, shown: &'a Texts) -> u64 {
         let Some(hierarchy) = private.hierarchy.as_deref() else { return 0 };
         let mut read: Vec<Option<(Option<ShownLabel<'a>>, &'a str)>> = vec![None; hierarchy.n_nodes()];
@@ -151,12 +151,12 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The shown labels of a column as a tree, for whoever wants to know which of them overlap; its leaves are values, or
-    /// stand for the values of a label that nothing else is inside of. `None` where the labels are ranges, which are no
-    /// tree, or where nobody can tell.
+    /// The shown labels of a column as a tree, which shows which of them overlap. Its leaves are values, or stand for
+    /// those values of a label that no other label shows. `None` if the labels are ranges, which do not form a tree, or
+    /// if the hierarchy is not known.
     ///
     /// # Errors
-    /// The id of the first text that is no label.
+    /// The id of the first text that is not a label.
     pub fn tree(&self, texts: &'a Texts) -> Result<Option<Hierarchy>, u32> {
         let mut read = Vec::with_capacity(texts.len());
         for (id, text) in (0u32..).zip(texts.iter()) {
@@ -173,7 +173,7 @@ impl<'a> Reading<'a> {
         Value::parse(text, self.value_type, self.notation)
     }
 
-    /// `[20,24]` of whole numbers, `[20,25)` of others.
+    /// Reads `[20,24]` in columns of whole numbers, and `[20,25)` in others.
     fn read_step(&self, text: &'a str, steps: &[f64]) -> Option<ShownLabel<'a>> {
         let is_whole = self.value_type == ValueType::Integer;
         let (inside, end) = match is_whole {
@@ -197,11 +197,11 @@ impl<'a> Reading<'a> {
         Some(ShownLabel::Between { low: value(low, bounds.0)?, high: value(high, bounds.1)?, end })
     }
 
-    /// `1984-03-17`, `1984-03`, `1984-Q1`, `1984` or `1980s`.
+    /// Reads `1984-03-17`, `1984-03`, `1984-Q1`, `1984` or `1980s`.
     fn read_period(&self, text: &str, levels: &[DateLevel]) -> Option<ShownLabel<'a>> {
         let is_instant = self.value_type == ValueType::Timestamp;
         let (first, behind) = levels.iter().find_map(|&level| match level {
-            // A day is a value of its own where the values are days.
+            // In a column of dates, a day is a value and not a period.
             DateLevel::Day if !is_instant => None,
             level => period(text, level),
         })?;
@@ -214,14 +214,14 @@ impl<'a> Reading<'a> {
         })
     }
 
-    /// Labels that are inside of each other or apart, as a tree.
+    /// The tree of labels any two of which are nested or disjoint.
     fn nest(&self, mut labels: Vec<(ShownLabel<'a>, &'a str)>) -> Option<Hierarchy> {
         let root = labels.iter().position(|(label, _)| *label == ShownLabel::Everything);
         let root = root.map(|root| labels.swap_remove(root).1);
         labels.sort_by(|one, other| self.order(one, other));
         let root = root.map_or_else(|| unused("*", &labels.iter().map(|(_, text)| *text).collect()), str::to_owned);
         let mut nodes: Vec<(Cow<'_, str>, u32)> = vec![(Cow::Owned(root), 0)];
-        // The labels that the next one may be inside of, and their nodes.
+        // The labels that may contain the next one, and their nodes.
         let mut open: Vec<((ShownLabel<'a>, &'a str), u32)> = Vec::new();
         for label in labels {
             while open.last().is_some_and(|(above, _)| !self.contains(above, &label)) {
@@ -230,7 +230,8 @@ impl<'a> Reading<'a> {
             let node = nodes.len() as u32;
             nodes.push((Cow::Borrowed(label.1), open.last().map_or(0, |(_, node)| *node)));
             if label.0 != ShownLabel::Value {
-                // What no other label shows of it; without it, it would pass for a value.
+                // A leaf for the values that no other label shows. Without it, the label itself would be a leaf, that
+                // is, a value.
                 nodes.push((Cow::Owned(format!("{}\u{0}", label.1)), node));
             }
             open.push((label, node));
@@ -238,7 +239,7 @@ impl<'a> Reading<'a> {
         Hierarchy::from_nodes(nodes.iter().map(|(label, parent)| (label.as_ref(), *parent)))
     }
 
-    /// An order in which a label stands before everything inside of it, and nothing else between them.
+    /// An order in which each label is directly followed by the labels inside of it.
     fn order(&self, one: &(ShownLabel<'a>, &'a str), other: &(ShownLabel<'a>, &'a str)) -> Ordering {
         match self.labels {
             LabelsManifest::Mask { side, .. } => {
@@ -251,7 +252,7 @@ impl<'a> Reading<'a> {
                     MaskSide::Right => one.cmp(other),
                     MaskSide::Left => one.chars().rev().cmp(other.chars().rev()),
                 };
-                // The value `885` is not among those of `885**`, which are longer.
+                // The value `885` is not inside of `885**`, because values of the mask are longer than what it shows.
                 by_kept.then(one_masked.cmp(&other_masked))
             }
             _ => {
@@ -290,7 +291,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// A text that is none of the others.
+/// The wanted text, with stars appended until it differs from all others.
 pub(crate) fn unused(wanted: &str, others: &HashSet<&str>) -> String {
     let mut text = wanted.to_owned();
     while others.contains(text.as_str()) {
@@ -307,7 +308,7 @@ fn is_between(value: Value<'_>, low: Value<'_>, high: Value<'_>, end: RangeEnd) 
         }
 }
 
-/// Whether a range begins at a multiple of the step and is as wide.
+/// Whether a range begins at a multiple of the step and is as wide as the step.
 fn fits((low, high): (Decimal, Decimal), step: Decimal, end: RangeEnd) -> bool {
     let scale = low.scale.max(high.scale).max(step.scale);
     let at_scale = |number: Decimal| number.mantissa.checked_mul(10_i128.checked_pow(scale - number.scale)?);
@@ -333,7 +334,7 @@ fn read_mask(text: &str, side: MaskSide, width: Option<u32>) -> ShownLabel<'_> {
     }
 }
 
-/// The first day of a period and the first day behind it, since 1970.
+/// The first day of a period and the first day after it, counted from 1970.
 fn period(text: &str, level: DateLevel) -> Option<(i64, i64)> {
     let (year, rest) = text.split_at_checked(4)?;
     let year = number(year)?;

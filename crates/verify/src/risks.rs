@@ -1,14 +1,14 @@
-//! [`find_risks`]: blatant risks that no requirement counts, from a private table and its release.
+//! [`find_risks`]: blatant risks in a private table and its release that no requirement notices.
 //!
-//! k, l and t are counted on what the spec says: which columns others know, and what is a person. Where the data show that
-//! the spec can't be meant so, every count is right and protects nobody. The judgement rests on the table and the release,
-//! not on names of columns, and its limits are wide: an ordinary release has none of these risks.
+//! k, l and t rely on the spec: it says which columns others know, and what a person is. If the data contradict the
+//! spec, all counts are right and yet protect nobody. The checks look at the table and the release, not at the names of
+//! columns, and their limits are generous: an ordinary release has none of these risks.
 //!
 //! # Guarantee
-//! a risk that is found is described by counts and names of columns, never by a value
+//! A risk is described by counts and names of columns, never by a value.
 //! # Limits
-//! tables of fewer than [`FEWEST_PERSONS`] persons are not judged; what an attacker may know beyond the quasi and plain
-//! columns is not known here
+//! Tables of fewer than [`FEWEST_PERSONS`] persons are not checked. The checks don't know what an attacker knows beyond
+//! the quasi and plain columns.
 
 mod formats;
 mod persons;
@@ -16,77 +16,43 @@ mod persons;
 use std::collections::HashMap;
 use std::fmt;
 
-use kohort_model::{Cells, Column, NULL, NoteManifest, ReleasedTable, Requirement, Role, Table};
+use kohort_model::{Cells, Column, NULL, NoteManifest, ReleasedColumn, ReleasedTable, Requirement, Role, Table, Texts};
 
 pub use formats::IdentifierKind;
 pub use persons::{Followers, PersonColumn, person_column};
 
-/// Tables of fewer persons are not judged, since shares of so few say little.
+/// Tables of fewer persons are not checked, because shares of so few say little.
 const FEWEST_PERSONS: usize = 20;
-/// A column is nearly unique to persons where so many of them have a value that nobody else has.
+/// A column is nearly unique if at least this share of persons has a value that nobody else has.
 const NEARLY_UNIQUE: f64 = 0.9;
-/// Plain columns that make this share of the persons unique defeat the classes.
+/// Plain columns defeat the classes if they make at least this share of the persons unique.
 const MANY_UNIQUE: f64 = 0.9;
-/// Numbers with more distinct values than this share of the rows are continuous.
+/// A column of numbers is continuous if it has at least this many distinct values per row.
 const CONTINUOUS: f64 = 0.5;
-/// Texts with more distinct values than this share of the rows never repeat.
+/// A column of texts never repeats if it has at least this many distinct values per row.
 const NEVER_REPEATED: f64 = 0.9;
-/// A value of this share of the rows is nearly everywhere.
+/// A value is nearly everywhere if at least this share of the rows holds it.
 const NEARLY_EVERYWHERE: f64 = 0.95;
 
-/// A risk that no requirement counts.
+/// A risk that no requirement notices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum BlatantRisk {
     /// A quasi column shows whole values that belong to one person each.
-    IdentifierShown {
-        /// The column.
-        column: String,
-        /// How many such values the release shows.
-        n_shown: u64,
-        /// What they are, where their format tells.
-        kind: Option<&'static str>,
-    },
-    /// Rows are counted as persons, and a column shows that persons have several.
-    RowsAreNotPersons {
-        /// The column that seems to name the person.
-        column: String,
-        /// How many values it has.
-        n_persons: u64,
-        /// In so many rows.
-        n_rows: u64,
-    },
+    IdentifierShown { column: String, n_shown: u64, kind: Option<&'static str> },
+    /// Rows are counted as persons, but a column shows that persons have several rows.
+    RowsAreNotPersons { column: String, n_persons: u64, n_rows: u64 },
     /// Plain columns tell persons of a class apart.
-    PlainTellsApart {
-        /// The columns.
-        columns: Vec<String>,
-        /// Persons who are unique with them.
-        n_unique: u64,
-        /// Of so many.
-        n_persons: u64,
-    },
-    /// Distinct values are asked of a column that has nearly as many as rows.
-    DiversityOfContinuous {
-        /// The column.
-        column: String,
-        /// How many distinct values it has.
-        n_values: u64,
-        /// In so many rows.
-        n_rows: u64,
-    },
-    /// Distinct values are asked of a column in which one value is nearly everywhere.
-    DiversityOfOneValue {
-        /// The column.
-        column: String,
-        /// The rows that hold the value.
-        n_rows_with_it: u64,
-        /// Of so many.
-        n_rows: u64,
-    },
+    PlainTellsApart { columns: Vec<String>, n_unique: u64, n_persons: u64 },
+    /// Distinct values are required of a column that has nearly as many values as rows.
+    DiversityOfContinuous { column: String, n_values: u64, n_rows: u64 },
+    /// Distinct values are required of a column in which one value is nearly everywhere.
+    DiversityOfOneValue { column: String, n_rows_with_it: u64, n_rows: u64 },
 }
 
 impl BlatantRisk {
-    /// A word for programs.
+    /// The name of the risk in manifests and specs.
     pub fn code(&self) -> &'static str {
         match self {
             BlatantRisk::IdentifierShown { .. } => "identifier_shown",
@@ -97,20 +63,22 @@ impl BlatantRisk {
         }
     }
 
-    /// What to do about it.
+    /// What to do about the risk.
     pub fn hint(&self) -> String {
         match self {
             BlatantRisk::IdentifierShown { column, .. } => {
-                format!("give '{column}' the role identifier or drop, or name the person if rows are not persons")
+                format!(
+                    "give '{column}' the role identifier or drop, or name the person column if a person can have several rows"
+                )
             }
             BlatantRisk::RowsAreNotPersons { column, .. } => {
                 format!("say person = \"{column}\", so that each person counts once")
             }
             BlatantRisk::PlainTellsApart { .. } => {
-                "give those that others could know the role quasi, and drop what nobody needs".to_owned()
+                "give the role quasi to columns that others could know, and drop columns that nobody needs".to_owned()
             }
             BlatantRisk::DiversityOfContinuous { .. } => {
-                "ask for t with distance = \"ordered\" instead of l, or release the values in bands".to_owned()
+                "ask for t with distance = \"ordered\" instead of l, or release the values as ranges".to_owned()
             }
             BlatantRisk::DiversityOfOneValue { .. } => {
                 "ask for t or beta, which limit what a class tells about the rare values".to_owned()
@@ -143,13 +111,13 @@ impl fmt::Display for BlatantRisk {
             }
             BlatantRisk::DiversityOfContinuous { column, n_values, n_rows } => write!(
                 f,
-                "sensitive column '{column}' has {n_values} distinct values in {n_rows} rows, so that any class has \
-                 different ones: l says nothing about how near they are to each other"
+                "sensitive column '{column}' has {n_values} distinct values in {n_rows} rows, so any class has \
+                 different values, and l says nothing about how near these are to each other"
             ),
             BlatantRisk::DiversityOfOneValue { column, n_rows_with_it, n_rows } => write!(
                 f,
                 "sensitive column '{column}' holds one value in {n_rows_with_it} of {n_rows} rows: l distinct values \
-                 hide hardly anything about the others"
+                 hide hardly anything about rows with another value"
             ),
         }
     }
@@ -161,8 +129,8 @@ impl From<&BlatantRisk> for NoteManifest {
     }
 }
 
-/// Blatant risks of releasing a table, worst first. Without a released table only those are looked for that the private
-/// one shows.
+/// Blatant risks of releasing a table, worst first. Without a released table, only risks that the private table shows
+/// are looked for.
 pub fn find_risks(table: &Table, requirements: &[Requirement], released: Option<&ReleasedTable>) -> Vec<BlatantRisk> {
     let mut risks = Vec::new();
     let persons = Persons::of(table);
@@ -185,27 +153,27 @@ pub fn find_risks(table: &Table, requirements: &[Requirement], released: Option<
     risks
 }
 
-/// Requirements that mean nothing for their column.
+/// Requirements of diversity that say nothing about their column.
 pub fn find_diversity_risks(table: &Table, requirements: &[Requirement]) -> Vec<BlatantRisk> {
     if table.n_rows < FEWEST_PERSONS {
         return Vec::new();
     }
-    let mut risks = Vec::new();
-    for column in table.columns.iter().filter(|column| column.role == Role::Sensitive) {
-        let asked = Diversity::of(column, requirements);
-        if asked == Diversity::Counted {
-            risks.extend(diversity_risk(column, table.n_rows));
-        }
-    }
-    risks
+    let sensitive = table.columns.iter().filter(|column| column.role == Role::Sensitive);
+    let counted = sensitive.filter(|column| only_counts_values(column, requirements));
+    let risk = |column: &Column| {
+        let mut counts = vec![0u64; column.texts.len()];
+        column.ids.iter().filter(|&&id| id != NULL).for_each(|&id| counts[id as usize] += 1);
+        diversity_risk(column, &counts, table.n_rows as u64)
+    };
+    counted.filter_map(risk).collect()
 }
 
-/// Who is who, as far as the table tells.
+/// The persons of a table, named by the spec or found in the data.
 struct Persons {
-    /// Per row; `None` where each row is one.
+    /// The person of each row; `None` if each row is a person.
     of_row: Option<Vec<u32>>,
     n: usize,
-    /// The column that tells, where the spec does not.
+    /// The column that seems to name persons, if the spec names none.
     told_by: Option<PersonColumn>,
 }
 
@@ -232,7 +200,7 @@ impl Persons {
     }
 }
 
-/// Who has a value.
+/// Who holds a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holder {
     Nobody,
@@ -250,39 +218,77 @@ impl Holder {
     }
 }
 
-/// Quasi columns of which the release shows whole values that belong to one person.
-fn identifiers_shown(table: &Table, released: &ReleasedTable, persons: &Persons) -> Vec<BlatantRisk> {
+/// Blatant risks of releasing a table that is too large for memory, worst first, as far as counts of single columns show them.
+///
+/// For each column, `counts` has the number of rows that hold each text, by its id, and `shown` the labels of the release if the
+/// column is generalized. Each row is a person.
+pub fn find_risks_by_counts(
+    table: &Table,
+    counts: &[Vec<u64>],
+    shown: &[Option<&Texts>],
+    n_rows: u64,
+    requirements: &[Requirement],
+) -> Vec<BlatantRisk> {
+    if n_rows < FEWEST_PERSONS as u64 {
+        return Vec::new();
+    }
     let mut risks = Vec::new();
-    for released in &released.columns {
+    let columns = || table.columns.iter().zip(counts);
+    for ((column, counts), labels) in columns().zip(shown) {
+        let Some(labels) = labels.filter(|_| column.role == Role::Quasi) else { continue };
+        let is_of_one: Vec<bool> = counts.iter().map(|&count| count == 1).take(column.texts.len()).collect();
+        let n_known = is_of_one.iter().filter(|&&is_of_one| is_of_one).count() as f64;
+        let is_nearly_unique = n_known >= NEARLY_UNIQUE * n_rows as f64;
+        risks.extend(identifier_shown(column, labels.iter(), &is_of_one, is_nearly_unique));
+    }
+    let sensitive = columns().filter(|(column, _)| column.role == Role::Sensitive);
+    let counted = sensitive.filter(|(column, _)| only_counts_values(column, requirements));
+    risks.extend(counted.filter_map(|(column, counts)| diversity_risk(column, &counts[..column.texts.len()], n_rows)));
+    risks
+}
+
+/// Quasi columns in which the release shows whole values that belong to one person.
+fn identifiers_shown(table: &Table, released: &ReleasedTable, persons: &Persons) -> Vec<BlatantRisk> {
+    let risk = |released: &ReleasedColumn| {
         let column = &table.columns[released.source];
-        let Cells::Recoded { labels, ids } = &released.cells else { continue };
+        let Cells::Recoded { labels, ids } = &released.cells else { return None };
         if column.role != Role::Quasi {
-            continue;
+            return None;
         }
         let holders = holders(column, persons);
-        let kind = IdentifierKind::of(&column.texts);
-        if kind.is_none() && !is_nearly_unique(&holders, persons.n) {
-            continue;
-        }
         let mut is_used = vec![false; labels.len()];
         ids.iter().filter(|&&id| id != NULL).for_each(|&id| is_used[id as usize] = true);
-        let known: HashMap<&str, u32> = column.texts.iter().zip(0..).collect();
-        let mut is_shown = vec![false; column.texts.len()];
-        for (label, _) in labels.iter().zip(&is_used).filter(|&(_, &is_used)| is_used) {
-            // The ends of a range are values too; of an ordinary number they tell little, of an identifier all.
-            let ends = label.strip_prefix('[').and_then(|label| label.strip_suffix([']', ')']));
-            let ends = ends.filter(|_| kind.is_some()).into_iter().flat_map(|ends| ends.split([',', ';']));
-            for id in std::iter::once(label).chain(ends).filter_map(|value| known.get(value)) {
-                is_shown[*id as usize] |= kind.is_some() || matches!(holders[*id as usize], Holder::One(_));
-            }
-        }
-        let n_shown = is_shown.into_iter().filter(|&is_shown| is_shown).count() as u64;
-        if n_shown > 0 {
-            let (column, kind) = (column.name.clone(), kind.map(|kind| kind.name));
-            risks.push(BlatantRisk::IdentifierShown { column, n_shown, kind });
+        let shown = labels.iter().zip(&is_used).filter(|&(_, &is_used)| is_used).map(|(label, _)| label);
+        let is_of_one: Vec<bool> = holders.iter().map(|holder| matches!(holder, Holder::One(_))).collect();
+        identifier_shown(column, shown, &is_of_one, is_nearly_unique(&holders, persons.n))
+    };
+    released.columns.iter().filter_map(risk).collect()
+}
+
+/// The risk of a quasi column that shows these labels. `is_of_one` tells of each text whether it belongs to one person.
+fn identifier_shown<'t>(
+    column: &Column,
+    shown: impl Iterator<Item = &'t str>,
+    is_of_one: &[bool],
+    is_nearly_unique: bool,
+) -> Option<BlatantRisk> {
+    let kind = IdentifierKind::of(&column.texts);
+    if kind.is_none() && !is_nearly_unique {
+        return None;
+    }
+    let known: HashMap<&str, u32> = column.texts.iter().zip(0..).collect();
+    let mut is_shown = vec![false; column.texts.len()];
+    for label in shown {
+        // The bounds of a range are values, too. A bound of ordinary numbers tells little, but an identifier tells all.
+        let ends = label.strip_prefix('[').and_then(|label| label.strip_suffix([']', ')']));
+        let ends = ends.filter(|_| kind.is_some()).into_iter().flat_map(|ends| ends.split([',', ';']));
+        for id in std::iter::once(label).chain(ends).filter_map(|value| known.get(value)) {
+            is_shown[*id as usize] |= kind.is_some() || is_of_one[*id as usize];
         }
     }
-    risks
+    let n_shown = is_shown.into_iter().filter(|&is_shown| is_shown).count() as u64;
+    let (column, kind) = (column.name.clone(), kind.map(|kind| kind.name));
+    (n_shown > 0).then_some(BlatantRisk::IdentifierShown { column, n_shown, kind })
 }
 
 fn holders(column: &Column, persons: &Persons) -> Vec<Holder> {
@@ -324,7 +330,7 @@ fn told_apart_by_plain(table: &Table, released: &ReleasedTable, persons: &Person
     if plain.is_empty() {
         return None;
     }
-    let look = |place: usize, with_plain: bool| {
+    let hash_of_cells = |place: usize, with_plain: bool| {
         let row = released.rows[place] as usize;
         let copied = plain.iter().filter(|_| with_plain).map(|column| column.ids[row]);
         quasi.iter().map(|ids| ids[place]).chain(copied).fold(0xcbf2_9ce4_8422_2325_u64, |hash, id| {
@@ -333,12 +339,12 @@ fn told_apart_by_plain(table: &Table, released: &ReleasedTable, persons: &Person
         })
     };
     let n_unique = |with_plain: bool| {
-        let mut looks: Vec<(u64, u32)> = (0..released.rows.len())
-            .map(|place| (look(place, with_plain), persons.of_row(released.rows[place])))
+        let mut hashes: Vec<(u64, u32)> = (0..released.rows.len())
+            .map(|place| (hash_of_cells(place, with_plain), persons.of_row(released.rows[place])))
             .collect();
-        looks.sort_unstable();
-        looks.dedup();
-        let alone = looks.chunk_by(|a, b| a.0 == b.0).filter(|same| same.len() == 1).map(|same| same[0].1);
+        hashes.sort_unstable();
+        hashes.dedup();
+        let alone = hashes.chunk_by(|a, b| a.0 == b.0).filter(|same| same.len() == 1).map(|same| same[0].1);
         let mut alone: Vec<u32> = alone.collect();
         alone.sort_unstable();
         alone.dedup();
@@ -355,51 +361,39 @@ fn told_apart_by_plain(table: &Table, released: &ReleasedTable, persons: &Person
     })
 }
 
-/// What the requirements on a column look at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Diversity {
-    /// How many values there are, and nothing else.
-    Counted,
-    /// Nothing, or shares of values too.
-    NotAlone,
-}
-
-impl Diversity {
-    fn of(column: &Column, requirements: &[Requirement]) -> Diversity {
-        let (mut is_counted, mut is_compared) = (false, false);
-        for requirement in requirements {
-            match requirement {
-                Requirement::DistinctL { column: of, l } => is_counted |= *of == column.name && *l > 1,
-                Requirement::EntropyL { column: of, .. } | Requirement::RecursiveCL { column: of, .. } => {
-                    is_counted |= *of == column.name;
-                }
-                Requirement::TCloseness { column: of, .. }
-                | Requirement::Alpha { column: of, .. }
-                | Requirement::Beta { column: of, .. }
-                | Requirement::EnhancedBeta { column: of, .. } => is_compared |= *of == column.name,
-                Requirement::K(_) | Requirement::PersonK { .. } => {}
+/// Whether the requirements on a column count its distinct values, but do not limit the shares of these.
+fn only_counts_values(column: &Column, requirements: &[Requirement]) -> bool {
+    let (mut is_counted, mut is_compared) = (false, false);
+    for requirement in requirements {
+        match requirement {
+            Requirement::DistinctL { column: of, l } => is_counted |= *of == column.name && *l > 1,
+            Requirement::EntropyL { column: of, .. } | Requirement::RecursiveCL { column: of, .. } => {
+                is_counted |= *of == column.name;
             }
+            Requirement::TCloseness { column: of, .. }
+            | Requirement::Alpha { column: of, .. }
+            | Requirement::Beta { column: of, .. }
+            | Requirement::EnhancedBeta { column: of, .. } => is_compared |= *of == column.name,
+            Requirement::K(_) | Requirement::PersonK { .. } => {}
         }
-        if is_counted && !is_compared { Diversity::Counted } else { Diversity::NotAlone }
     }
+    is_counted && !is_compared
 }
 
-fn diversity_risk(column: &Column, n_rows: usize) -> Option<BlatantRisk> {
-    let mut counts = vec![0u64; column.texts.len()];
-    column.ids.iter().filter(|&&id| id != NULL).for_each(|&id| counts[id as usize] += 1);
+/// The risk of a sensitive column whose texts are held by so many rows each.
+fn diversity_risk(column: &Column, counts: &[u64], n_rows: u64) -> Option<BlatantRisk> {
     let n_values = counts.iter().filter(|&&count| count > 0).count();
-    let largest = counts.into_iter().max().unwrap_or(0);
+    let largest = counts.iter().copied().max().unwrap_or(0);
     let share = |n: f64| n / n_rows as f64;
     let is_number = |text: &str| text.replace(',', ".").parse::<f64>().is_ok();
     let limit = if column.texts.iter().all(is_number) { CONTINUOUS } else { NEVER_REPEATED };
     let name = column.name.clone();
     if share(n_values as f64) >= limit {
-        let (n_values, n_rows) = (n_values as u64, n_rows as u64);
-        return Some(BlatantRisk::DiversityOfContinuous { column: name, n_values, n_rows });
+        return Some(BlatantRisk::DiversityOfContinuous { column: name, n_values: n_values as u64, n_rows });
     }
     (share(largest as f64) >= NEARLY_EVERYWHERE).then_some(BlatantRisk::DiversityOfOneValue {
         column: name,
         n_rows_with_it: largest,
-        n_rows: n_rows as u64,
+        n_rows,
     })
 }

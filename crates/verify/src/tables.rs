@@ -1,20 +1,23 @@
 //! Many tables: a person is a tree of rows.
 //!
 //! # Guarantee
-//! Persons fall into classes by the canonical form of their unordered tree of released quasi cells, null being a value.
-//! Two persons of a class are told apart by no view over the released tables, whatever rows it joins, counts or misses;
-//! so classes of at least k persons imply definition 5 of the paper. Where attackers know absence and counts as well
-//! (complete data) the converse holds too. Where they don't, a release may satisfy definition 5 and still be refused.
+//! Two persons are in one class if their trees of released quasi cells are equal, whatever the order of the rows below
+//! each row. Null counts as a value. No query over the released tables tells two persons of a class apart, whatever
+//! rows it joins, counts or misses. So classes of at least k persons imply definition 5 of the paper. The converse
+//! holds if attackers also know which rows are absent and how many there are (complete data). If they don't, a release
+//! may satisfy definition 5 and still be refused.
 //!
-//! With references a person is part of a graph. Classes then are orbits: persons whom a symmetry of the whole release
-//! exchanges, so not even somebody who knows how everybody is connected tells them apart. See `symmetry`.
+//! With references, persons are connected in a graph. Two persons are then in one class only if a symmetry of the whole
+//! release exchanges them, so not even an attacker who knows how everybody is connected tells them apart. See
+//! `symmetry`.
 //! # Paper       `[NCN08]`, definitions 4 and 5, theorem 1
 //! # Deviations
-//! What is asked of sensitive values, which the paper leaves open, is asked of every orbit: the rows of one class and
-//! table that look the same, their ancestors and descendants included. Nobody can see which of a person's rows in an
-//! orbit was matched to which of another's. So shares are counted over all rows of the orbit, against all released
-//! rows of the table, while `alpha` bounds the persons of the class who hold a value in any of their rows there, and
-//! `l` asks for as many distinct values and, besides, for no value that more than a share of `1/l` of the persons hold.
+//! The paper does not speak of requirements on sensitive values. We require them of every orbit: the rows of one class
+//! and table that look the same, including their ancestors and descendants. Nobody can see which of a person's rows in
+//! an orbit corresponds to which row of another person. So shares are counted over all rows of the orbit and compared
+//! with all released rows of the table. `alpha` bounds the persons of the class who hold a value in any of their rows
+//! in the orbit. `l` requires as many distinct values, and that no value is held by more than a share of `1/l` of the
+//! persons.
 
 mod against;
 mod alone;
@@ -32,7 +35,7 @@ mod shape;
 mod symmetry;
 mod written;
 
-pub use against::verify_tables_against;
+pub use against::{TablesAgainst, verify_tables_against};
 pub use alone::{measure_tables, verify_tables_alone};
 pub use release::verify_tables;
 pub use shape::{LinkKind, ReleasedLink};

@@ -6,9 +6,9 @@ use kohort_model::Release;
 
 use crate::Findings;
 
-/// Something that the verifier can vouch for.
+/// A type that the verifier can vouch for.
 pub trait Verifiable {
-    /// What the verifier counts on the way.
+    /// The counts that verification yields.
     type Findings: fmt::Debug;
 }
 
@@ -16,9 +16,9 @@ impl Verifiable for Release {
     type Findings = Findings;
 }
 
-/// Something that was verified. Only this crate can make one.
+/// A value that was verified. Only this crate can make one.
 ///
-/// Its fields are private, so that no struct literal makes one elsewhere:
+/// The fields are private, so no other crate can write a struct literal:
 ///
 /// ```compile_fail,E0451
 /// use kohort_model::Release;
@@ -29,7 +29,7 @@ impl Verifiable for Release {
 /// }
 /// ```
 ///
-/// There is no constructor either:
+/// No constructor is public:
 ///
 /// ```compile_fail,E0599
 /// use kohort_model::Release;
@@ -40,7 +40,7 @@ impl Verifiable for Release {
 /// }
 /// ```
 ///
-/// Nor does a conversion lead there:
+/// No conversion makes one:
 ///
 /// ```compile_fail,E0277
 /// use kohort_model::Release;
@@ -56,28 +56,28 @@ pub struct Verified<T: Verifiable> {
 }
 
 impl<T: Verifiable> Verified<T> {
-    /// The caller has run every check.
+    /// Marks a value as verified. The caller must have run every check.
     pub(crate) fn attest(value: T, findings: T::Findings) -> Self {
         Verified { value, findings }
     }
 
-    /// What was verified.
+    /// The verified value.
     pub fn get(&self) -> &T {
         &self.value
     }
 
-    /// What the verifier counted.
+    /// The counts of the verifier.
     pub fn findings(&self) -> &T::Findings {
         &self.findings
     }
 
-    /// What was verified, no longer marked as such.
+    /// The value, no longer marked as verified.
     pub fn into_inner(self) -> T {
         self.value
     }
 }
 
-/// Shows the findings only: the value holds cells.
+/// Shows only the findings, because the value contains cells.
 impl<T: Verifiable> fmt::Debug for Verified<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Verified").field("findings", &self.findings).finish_non_exhaustive()

@@ -3,7 +3,7 @@
 //! Weights are made up, but keep what makes real data hard: crowded cities beside villages, rare occupations, and
 //! diagnoses that follow age and sex.
 
-/// A part of life, for weights by age.
+/// The number of stages of life, for weights by age.
 pub(super) const N_STAGES: usize = 4;
 
 /// The stage of life at an age: child, young, middle-aged or old.
@@ -30,7 +30,7 @@ const fn town(prefix: &'static str, n_areas: u32, weight: u32) -> Town {
     Town { prefix, n_areas, weight }
 }
 
-/// The provinces are told by the first digit, the districts by the first two.
+/// The first digit of a postcode is its province, the first two are its district.
 pub(super) const TOWNS: [Town; 26] = [
     // Province 0, the coast.
     town("010", 24, 190),
@@ -65,7 +65,7 @@ pub(super) const TOWNS: [Town; 26] = [
     town("481", 2, 3),
 ];
 
-/// An occupation, where it hangs in the hierarchy, and how many people of working age have it, women and men.
+/// An occupation, its parent in the hierarchy, and how many women and men of working age have it.
 pub(super) struct Occupation {
     pub(super) name: &'static str,
     pub(super) group: &'static str,
@@ -77,7 +77,7 @@ const fn job(name: &'static str, group: &'static str, sector: &'static str, weig
     Occupation { name, group, sector, weights }
 }
 
-/// What people of working age do.
+/// The occupations of people of working age.
 pub(super) const OCCUPATIONS: [Occupation; 36] = [
     job("nurse", "care", "services", [60, 12]),
     job("midwife", "care", "services", [6, 0]),
@@ -117,7 +117,7 @@ pub(super) const OCCUPATIONS: [Occupation; 36] = [
     job("fisher", "agriculture", "land and sea", [0, 6]),
 ];
 
-/// What the others do, and the group they hang off.
+/// The occupations of everybody else, and their parent in the hierarchy.
 pub(super) const WITHOUT_WORK: [(&str, &str); 6] = [
     ("infant", "growing up"),
     ("pupil", "growing up"),
@@ -139,7 +139,7 @@ const fn illness(name: &'static str, chapter: &'static str, by_stage: [u32; N_ST
     Diagnosis { name, chapter, by_stage, by_sex }
 }
 
-/// What the clinic treats.
+/// The diagnoses of the clinic's patients.
 pub(super) const DIAGNOSES: [Diagnosis; 34] = [
     illness("angina", "heart and vessels", [0, 2, 26, 40], [90, 110]),
     illness("heart attack", "heart and vessels", [0, 1, 18, 32], [70, 130]),

@@ -23,12 +23,12 @@ impl Random {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u32
     }
 
-    /// One of these.
+    /// One of these items.
     pub(super) fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len() as u32) as usize]
     }
 
-    /// One of these, each as often as its weight says. At least one weight is not 0.
+    /// One of these items, each with a probability in proportion to its weight. At least one weight must not be 0.
     pub(super) fn weighted<'a, T>(&mut self, items: &'a [T], weight: impl Fn(&T) -> u32) -> &'a T {
         let total = items.iter().map(&weight).sum();
         let mut left = self.below(total);

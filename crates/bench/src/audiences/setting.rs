@@ -13,27 +13,27 @@ use kohort_verify::{SuppressionLimit, verify_release};
 use crate::adult;
 use crate::measure::{Cost, timed};
 
-/// Who knows what: columns that everybody knows, and for each audience those that it alone does.
+/// Who knows which columns: those that everybody knows, and for each audience those that it alone knows.
 pub(super) struct Knowledge<'k> {
     pub(super) common: &'k [&'k str],
     pub(super) own: [&'k [&'k str]; 2],
 }
 
-/// What a release for several audiences loses and costs, beside the union method.
+/// The loss and cost of a release for several audiences, and those of the union method.
 pub(super) struct Found {
     pub(super) saved: Savings,
     pub(super) cost: Cost,
-    /// Of the union method alone.
+    /// The cost of the union method.
     pub(super) union_cost: Cost,
 }
 
 impl Found {
-    /// What is lost over what the union method loses.
+    /// The loss divided by that of the union method.
     pub(super) fn over_union(&self) -> f64 {
         self.saved.release.uncertainty_penalty() / self.saved.union.uncertainty_penalty()
     }
 
-    /// CPU time over that of the union method.
+    /// The CPU time divided by that of the union method.
     pub(super) fn times_union(&self) -> f64 {
         self.cost.cpu.as_secs_f64() / self.union_cost.cpu.as_secs_f64()
     }
@@ -78,7 +78,7 @@ fn known(table: &Table, audiences: &Audiences) -> Table {
     Table { columns: table.columns.iter().filter(is_known).cloned().collect(), ..table.clone() }
 }
 
-/// Makes one release, which has no figures unless it is verified for every audience.
+/// Makes one release. There are figures only if it passes verification for every audience.
 pub(super) fn measure(
     table: &Table,
     audiences: &Audiences,

@@ -30,7 +30,7 @@ key = \"id\"
 method = \"direct\"
 ";
 
-/// Writes both files: the register has everybody of the microdata first, then others.
+/// Writes both files. The register starts with everybody of the microdata, and others follow.
 pub(super) fn write(folder: &Path, n_microdata: usize, n_register: usize) -> Result<(), Box<dyn Error>> {
     for (file, n_rows) in [("persons.parquet", n_microdata), ("everybody.parquet", n_microdata + n_register)] {
         let mut random = Random::new(11);
@@ -58,7 +58,7 @@ pub(super) fn write(folder: &Path, n_microdata: usize, n_register: usize) -> Res
     Ok(())
 }
 
-/// Both files, read and joined.
+/// Both files after reading and joining.
 pub(super) struct Files {
     spec: Spec,
     microdata: LoadedTable,
@@ -79,7 +79,7 @@ impl Files {
         Ok(anonymize_with_register(&self.microdata.table, &self.joined, &[], &self.spec, &requirements, &Silent)?)
     }
 
-    /// Fails where the release does not pass.
+    /// Fails if the release does not pass verification.
     pub(super) fn verify(&self, done: AnonymizedWithRegister) -> Result<(), Box<dyn Error>> {
         let requirements = [Requirement::K(self.spec.k)];
         let rows = self.spec.register.release;

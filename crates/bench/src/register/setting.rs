@@ -1,13 +1,11 @@
-//! Microdata and registers drawn from one population, and what a release beside them loses.
+//! Microdata and registers drawn from one population, and the loss of a release beside them.
 
 use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
 use kohort_core::encode::Encoded;
-use kohort_core::register::estimate::{Places, mean_relative_error, range_counts};
 use kohort_core::register::{AnonymizedWithRegister, anonymize_with_register};
-use kohort_core::utility::{Workload, WorkloadSpec, sanity_bound};
 use kohort_model::spec::{Algorithm, RegisterMethod, RegisterRows, Unmatched};
 use kohort_model::{Column, InRegister, JoinedRegister, Requirement, Role, Silent, Spec, Table, Texts, ValueType};
 use kohort_testkit::random::Random;
@@ -15,15 +13,18 @@ use kohort_verify::{AskedOfJoin, SuppressionLimit, ToldApart, verify_joined};
 
 use crate::categories::{Categories, census};
 use crate::measure::timed;
+use crate::utility::answers::sanity_bound;
+use crate::utility::ranges::{Places, mean_relative_error, range_counts};
+use crate::utility::workload::{Workload, WorkloadSpec};
 
-/// In the order of the paper's table 2.
+/// The quasi columns, in the order of the paper's table 2.
 const CENSUS: [&str; 6] = ["age", "famincome", "hh_size", "edu", "state", "sex"];
-/// Values of a uniform column.
+/// How many values a uniform column has.
 const N_UNIFORM: usize = 1000;
-/// Values of the columns of a large register.
+/// How many values each column of a large register has.
 pub(super) const N_LARGE: [usize; 4] = [100, 1000, 10, 17];
 
-/// Everybody there is.
+/// All persons from whom microdata and registers are drawn.
 pub(super) struct Population {
     table: Table,
 }
@@ -32,7 +33,7 @@ pub(super) struct Population {
 #[derive(Clone, Copy)]
 pub(super) struct Draw {
     pub(super) n_microdata: usize,
-    /// How many times the register is as large; it has everybody of the microdata.
+    /// How many times larger the register is; it contains everybody of the microdata.
     pub(super) ratio: usize,
     pub(super) n_columns: usize,
     pub(super) k: u32,
@@ -58,7 +59,7 @@ impl Method {
     pub(super) const ALL: [Method; 3] = [Method::Plain, Method::Direct, Method::Refine];
 }
 
-/// What a release loses and costs.
+/// The loss and cost of a release.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Measured {
     pub(super) ncp: f64,
@@ -113,7 +114,7 @@ impl Population {
 
 impl Drawn {
     fn new(microdata: Table, rows: Table) -> Drawn {
-        // The register has everybody, so it says of each private person what the private table says.
+        // The register contains everybody, so it says the same about each private person as the private table.
         let joined = |mut rows: Table| {
             let n_persons = rows.n_rows;
             for (column, private) in rows.columns.iter_mut().zip(&microdata.columns) {
@@ -147,7 +148,7 @@ impl Drawn {
     }
 }
 
-/// Makes one release, which has no figures unless it is verified.
+/// Makes one release. There are figures only if it passes verification.
 pub(super) fn measure(
     drawn: &Drawn,
     algorithm: Algorithm,
@@ -163,7 +164,8 @@ pub(super) fn measure(
     let estimator = places.estimator(&done.classes, |_| 0);
     let private = encoded.fold(&(0..drawn.microdata.n_rows as u32).collect::<Vec<_>>());
     let counts = range_counts(&Workload::random(&encoded.domains, &workload)?, &places, &estimator, &private);
-    let are = mean_relative_error(&counts, sanity_bound(drawn.microdata.n_rows as u64)).ok_or("there are queries")?;
+    let are = mean_relative_error(&counts, sanity_bound(drawn.microdata.n_rows as u64))
+        .ok_or("the workload has no queries")?;
     let loss = done.anonymized.loss;
     let joined = if method == Method::Plain { &drawn.alone } else { &drawn.joined };
     let asked = AskedOfJoin {
@@ -178,7 +180,7 @@ pub(super) fn measure(
     Ok(Measured { ncp: loss.ncp, dm: loss.dm, are, cpu: cost.cpu })
 }
 
-/// Uniform microdata beside a large register of others.
+/// Uniform microdata, and a large register of other people.
 pub(super) fn large(n_microdata: usize, n_register: usize) -> Drawn {
     let mut random = Random::new(11);
     let rows = table(n_microdata + n_register, &N_LARGE, &mut random);
@@ -192,7 +194,7 @@ pub(super) fn large(n_microdata: usize, n_register: usize) -> Drawn {
     Drawn::new(microdata, rows)
 }
 
-/// Columns of whole numbers, each value as likely as another.
+/// Columns of whole numbers whose values are equally likely.
 fn table(n_rows: usize, n_values: &[usize], random: &mut Random) -> Table {
     let column = |(number, &n_values): (usize, &usize)| {
         let mut texts = Texts::new();

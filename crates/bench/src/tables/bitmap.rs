@@ -1,55 +1,57 @@
-//! [`Bitmap`]: every person one row of bits, anonymized as a single table.
+//! [`Bitmap`]: every person as one row of bits, anonymized as a single table.
 //!
-//! There is a bit per course, set for those who take it, and one per book of a course, set for those who buy it there.
-//! On complete data an unset bit says that there is no such row, and a class keeps the bits on which all its persons
-//! agree. On incomplete data it says nothing, so a class keeps the bits that all its persons have set.
+//! There is one bit per course, set if the person takes it, and one per book of a course, set if the person buys it
+//! there. If data are complete, an unset bit says that there is no such row, and a class keeps the bits on which all
+//! its persons agree. If data are incomplete, an unset bit says nothing, and a class keeps the bits that all its
+//! persons have set.
 //!
 //! # Paper
 //! `[NCN08]`, sections III-C and V: the single pass that MiRaCle has too (algorithm 2), on bits instead of trees
 //! # Deviations
-//! What the paper leaves open is chosen in the bitmap's favour. LM is that of the rows the bits stand for, so that it
-//! compares with definition 8 over the tables: a row whose bit is kept loses nothing, any other is lost whole; bits that
-//! were never set do not count. Nearest is the cluster where the loss of all its persons grows least, a cluster is
-//! closed at k persons rather than one more, and the last few persons join a class instead of being suppressed.
+//! Whatever the paper leaves open is chosen in favour of the bitmap. LM is that of the rows for which the bits stand,
+//! so that it can be compared with definition 8 over the tables: a row whose bit is kept loses nothing, any other row
+//! is lost completely, and bits that were never set do not count. The nearest cluster is the one where the loss of all
+//! its persons grows least. A cluster is closed at k persons rather than at k + 1, and the last few persons join a
+//! class instead of being suppressed.
 
 use std::collections::HashMap;
 
 use super::students::Students;
 
-/// What an unset bit says.
+/// The meaning of an unset bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Data {
-    /// That there is no such row.
+    /// An unset bit says that there is no such row.
     Complete,
-    /// Nothing.
+    /// An unset bit says nothing.
     Incomplete,
 }
 
-/// In which order the single pass meets persons.
+/// The order in which the single pass meets persons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// That of the table.
+    /// The order of the table.
     Table,
-    /// That of their bits, courses before books.
+    /// The order of their bits, courses before books.
     Bits,
 }
 
-/// What the single pass is asked for.
+/// The settings of the single pass.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     pub(super) data: Data,
     pub(super) order: Order,
     pub(super) k: usize,
-    /// The largest mean loss of a cell at which a person joins a cluster rather than open another.
+    /// The largest mean loss per cell at which a person joins a cluster instead of opening another.
     pub(super) threshold: f64,
-    /// How many clusters are open at most.
+    /// The largest number of open clusters.
     pub(super) limit: usize,
 }
 
-/// What a release loses.
+/// The loss of a release.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BitmapLoss {
-    /// Of all rows, those whose bit is not kept.
+    /// The share of rows whose bit is not kept.
     pub(super) lm: f64,
     pub(super) dm: f64,
 }
@@ -60,15 +62,15 @@ pub(super) struct Bitmap {
     n_bits: u32,
 }
 
-/// Persons and the bits they share.
+/// Persons, and the bits that they share.
 #[derive(Clone)]
 struct Cluster {
-    /// Set for all of them.
+    /// Bits that are set for all of them.
     ones: u128,
-    /// Unset for all of them.
+    /// Bits that are unset for all of them.
     zeros: u128,
     persons: usize,
-    /// Bits that are set, of all persons together.
+    /// The number of set bits, over all persons.
     n_set: u32,
 }
 
@@ -135,7 +137,7 @@ impl Bitmap {
         growths.min_by(|one, other| one.1.total_cmp(&other.1)).map(|(position, _)| position)
     }
 
-    /// Cells of the bitmap that are no longer told.
+    /// How many cells of the bitmap a release no longer shows.
     fn loss(&self, data: Data, cluster: &Cluster) -> f64 {
         match data {
             Data::Complete => {
@@ -180,7 +182,7 @@ impl Cluster {
         }
     }
 
-    /// Set bits of its persons that are not kept.
+    /// How many set bits of its persons are not kept.
     fn lost_rows(&self) -> f64 {
         f64::from(self.n_set) - f64::from(self.ones.count_ones()) * self.persons as f64
     }
@@ -199,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_class_keeps_the_bits_that_all_its_persons_have_set() {
-        // Two persons share two of three bits, the others all of one.
+        // Two persons share two of three bits; the others have a single bit and share it.
         let bitmap = Bitmap { rows: vec![0b0111, 0b1000, 0b1011, 0b1000], n_bits: 4 };
         let loss = bitmap.anonymize(Settings { threshold: 0.4, ..PAIRS });
         assert_eq!((loss.lm, loss.dm), (2.0 / 8.0, 8.0));

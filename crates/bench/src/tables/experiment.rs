@@ -1,4 +1,4 @@
-//! The paper's own experiment: 1000 students, k from 2 to 100, thresholds, and what single-table methods make of it.
+//! The paper's own experiment: 1000 students, k from 2 to 100, thresholds, and the results of single-table methods.
 
 use std::error::Error;
 
@@ -14,13 +14,13 @@ use super::students::Students;
 use crate::measure::{Cost, timed};
 
 pub(super) const N_STUDENTS: usize = 1000;
-/// The paper's.
+/// The limit on open clusters in the paper.
 pub(super) const CLUSTER_LIMIT: u32 = 150;
 pub(super) const KS: [u32; 6] = [2, 5, 10, 20, 50, 100];
 pub(super) const THRESHOLDS: [f64; 7] = [0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0];
-/// The k at which thresholds are varied: small, and the paper's.
+/// The k at which thresholds are varied: a small one, and the paper's.
 pub(super) const KS_OF_THRESHOLDS: [u32; 2] = [5, 50];
-/// The k at which it is counted whom single-table methods expose.
+/// The k for which exposed persons of single-table methods are counted.
 pub(super) const KS_OF_EXPOSURE: [u32; 3] = [2, 5, 10];
 
 /// A way of ours to anonymize the students.
@@ -51,36 +51,36 @@ impl Method {
     }
 }
 
-/// What a verified release of ours costs.
+/// The loss and cost of a verified release of ours.
 #[derive(Clone, Copy)]
 pub(super) struct Found {
     pub(super) lm: f64,
     pub(super) dm: f64,
     pub(super) cost: Cost,
-    /// Pairs of nodes whose cells were joined, nothing remembered; of the single passes.
+    /// How many pairs of nodes had their cells joined, without a cache; for single passes only.
     pub(super) evaluations: Option<u64>,
 }
 
-/// What the bitmap costs.
+/// The loss and cost of the bitmap.
 #[derive(Clone, Copy)]
 pub(super) struct FoundBitmap {
     pub(super) loss: BitmapLoss,
     pub(super) cost: Cost,
 }
 
-/// Everything that was found, by k in the order of [`KS`].
+/// All results, by k in the order of [`KS`].
 pub(super) struct Experiment {
     pub(super) n_rows: usize,
     pub(super) n_bits: u32,
-    /// In the order of [`METHODS`].
+    /// The results of each method, in the order of [`METHODS`].
     pub(super) methods: Vec<Vec<Found>>,
     /// Evaluations of MiRaCle and of MiRaCleX where students buy every book of their courses.
     pub(super) of_all_books: Vec<[u64; 2]>,
     pub(super) incomplete: Vec<FoundBitmap>,
     pub(super) complete: Vec<FoundBitmap>,
-    /// In the order of [`KS_OF_THRESHOLDS`].
+    /// The results by threshold for each k, in the order of [`KS_OF_THRESHOLDS`].
     pub(super) thresholds: Vec<ByThreshold>,
-    /// In the order of [`KS_OF_EXPOSURE`].
+    /// The exposed persons for each k, in the order of [`KS_OF_EXPOSURE`].
     pub(super) exposures: Vec<Exposures>,
 }
 
@@ -91,14 +91,14 @@ pub(super) struct ByThreshold {
     pub(super) bitmap: Vec<f64>,
 }
 
-/// What single-table methods expose.
+/// The persons whom single-table methods expose.
 pub(super) struct Exposures {
     pub(super) k: u32,
     pub(super) found: Vec<(&'static str, Exposure)>,
 }
 
 impl Experiment {
-    /// Runs it.
+    /// Runs the experiment.
     pub(super) fn run() -> Result<Experiment, Box<dyn Error>> {
         let students = Students::generate(N_STUDENTS, Books::Some)?;
         let bitmap = Bitmap::of(&students);
@@ -133,14 +133,14 @@ impl Experiment {
         Ok(Experiment { n_rows, n_bits, methods, of_all_books, incomplete, complete, thresholds, exposures })
     }
 
-    /// What a method found at a k, by its position in [`KS`].
+    /// The result of a method at a k, which is given by its position in [`KS`].
     pub(super) fn at(&self, method: Method, k: usize) -> Found {
         let position = METHODS.iter().position(|&known| known == method).expect("every method was run");
         self.methods[position][k]
     }
 }
 
-/// A release of ours; it has no figures unless it is verified.
+/// Makes a release of ours. There are figures only if it passes verification.
 fn release(students: &Students, method: Method, k: u32, threshold: Option<f64>) -> Result<Found, Box<dyn Error>> {
     let mut spec = students.spec.clone();
     spec.k = k;
@@ -154,7 +154,7 @@ fn release(students: &Students, method: Method, k: u32, threshold: Option<f64>) 
     let requirements: Vec<Vec<Requirement>> = spec.tables.iter().map(|table| spec.requirements(table)).collect();
     verify_tables(anonymized.release, tables, schema, &requirements, SuppressionLimit::share(spec.max_suppressed))?;
     let evaluations = match method.is_single_pass() {
-        true => Some(anonymize_tables_with_counts(tables, schema, &spec, &Silent)?.1.nodes.asked),
+        true => Some(anonymize_tables_with_counts(tables, schema, &spec, &Silent)?.1),
         false => None,
     };
     Ok(Found { lm: anonymized.loss.lm, dm: anonymized.loss.dm, cost, evaluations })
@@ -169,14 +169,14 @@ fn evaluations_of_all_books(k: u32) -> Result<[u64; 2], Box<dyn Error>> {
     Ok(evaluations)
 }
 
-/// The bitmap with whichever threshold and order keep most.
+/// The bitmap with the threshold and order that keep most.
 fn best_bitmap(bitmap: &Bitmap, data: Data, k: u32) -> FoundBitmap {
     let runs = THRESHOLDS.into_iter().flat_map(|threshold| bitmap_runs(bitmap, data, k, threshold));
     let least = runs.min_by(|one, other| one.loss.lm.total_cmp(&other.loss.lm));
     least.expect("there are thresholds")
 }
 
-/// The bitmap in either order.
+/// The results of the bitmap in both orders of persons.
 fn bitmap_runs(bitmap: &Bitmap, data: Data, k: u32, threshold: f64) -> [FoundBitmap; 2] {
     [Order::Table, Order::Bits].map(|order| {
         let settings = Settings { data, order, k: k as usize, threshold, limit: CLUSTER_LIMIT as usize };

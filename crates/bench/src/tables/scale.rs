@@ -1,4 +1,4 @@
-//! Many persons: made students, the American Time Use Survey, and baseball players.
+//! Databases of many persons: generated students, the American Time Use Survey, and baseball players.
 //!
 //! Each is anonymized and verified in a process of its own, which gives its time and peak memory.
 
@@ -27,16 +27,16 @@ const K: u32 = 5;
 const N_STUDENTS: usize = 100_000;
 
 const EXPLANATION: &str = "\
-Many persons, `auto` with its defaults: 100,000 students made as in `tables`; the American Time Use Survey (sex, age, state, edu
-of persons, earnings sensitive; tiercode of activities by its first 4 and 2 digits, duration sensitive); Lahman's people
-(birthYear, birthCountry, birthState, height, weight, bats, throws) with salaries and batting (yearID, teamID). Text
-without hierarchy is shown or not. The process from its start to its end: reading or making the data, anonymizing,
-verifying. Stages are wall times of the same run.
+Databases of many persons, anonymized by `auto` with its defaults: 100,000 students made as in `tables`; the American
+Time Use Survey (sex, age, state and edu of persons, with sensitive earnings; tiercode of activities by its first 4 and
+2 digits, with sensitive duration); Lahman's people (birthYear, birthCountry, birthState, height, weight, bats, throws)
+with salaries and batting (yearID, teamID). Text without a hierarchy is shown or not. Each process is measured from its
+start to its end: it reads or makes the data, anonymizes and verifies. Stages are wall times of the same run.
 ";
 
-/// A database, and what its release may take.
+/// A database, and the limits of its release.
 struct Database {
-    /// Also its argument.
+    /// The name, which is also its argument.
     name: &'static str,
     most_time: Option<Duration>,
     most_memory: Option<u64>,
@@ -106,7 +106,7 @@ teamID = "quasi"
 HR = "sensitive"
 "#;
 
-/// What a process tells of its release.
+/// What a process reports about its release.
 #[derive(Serialize, Deserialize)]
 struct Account {
     persons: usize,
@@ -191,9 +191,9 @@ impl Database {
     }
 }
 
-/// Anonymizes and verifies one database and prints an account.
+/// Anonymizes and verifies one database and prints a report.
 pub(crate) fn release(arguments: &[String]) -> Result<(), Box<dyn Error>> {
-    let [name, data] = arguments else { return Err("a database and the data folder are needed".into()) };
+    let [name, data] = arguments else { return Err("the arguments must be a database and the data folder".into()) };
     let folder = tempfile::tempdir()?;
     let (read, read_cost) = timed(|| read(name, Path::new(data), folder.path()));
     let (tables, mut spec, schema) = read?;
@@ -277,7 +277,7 @@ fn write_activities(folder: &Path) -> Result<(), Box<dyn Error>> {
     let codes = &activities.column("tiercode").ok_or("the activities have no tiercode")?.texts;
     let mut paths = Vec::new();
     for code in codes.iter() {
-        let number: u32 = code.parse().map_err(|_| "a tiercode is no number")?;
+        let number: u32 = code.parse().map_err(|_| "a tiercode is not a number")?;
         paths.push(format!("{code};{:04}xx;{:02}xxxx;*\n", number / 100, number / 10_000));
     }
     paths.sort_unstable();

@@ -1,17 +1,19 @@
-//! What single-table k-anonymity makes of several tables: rows instead of persons are hidden among k.
+//! Single-table k-anonymity applied to several tables, which hides each row among k rows but not each person among k
+//! persons.
 //!
-//! The universal relation joins all tables and anonymizes the rows; local anonymization does so with each table. Join
-//! keys are left as they are, or generalized with the quasi columns to the set of keys of each class (tables V and VI).
-//! Rows are anonymized by `auto` for one table.
+//! The universal relation joins all tables and anonymizes the rows; local anonymization treats each table by itself.
+//! Join keys are left as they are, or generalized with the quasi columns to the set of keys of each class (tables V and
+//! VI). `auto` for one table anonymizes the rows.
 //!
 //! # Paper
 //! `[NCN08]`, sections III-A and III-B
 //! # Deviations
-//! The paper only argues that these fail; here it is counted who is exposed. With join keys left as they are, persons
-//! in fewer than k whose trees of released rows are equal, as Chris by his science courses. With generalized keys,
-//! persons with a row whose key stands for fewer than k persons, once as shown, and once where a student has one GPA:
-//! whose GPA is known does not take part in rows with another. The generalized key of a student in a table of students
-//! without quasi columns tells nothing of a course, so that table is left out.
+//! The paper only argues that these methods fail; here exposed persons are counted. If join keys are left as they are,
+//! a person is exposed if fewer than k persons have equal trees of released rows, like Chris with his science courses.
+//! If keys are generalized, a person is exposed by a row whose key stands for fewer than k persons. This is counted
+//! twice: as shown, and for readers who know that a student has one GPA and so rule out rows with another GPA. The
+//! generalized key of a student in a table of students without quasi columns tells nothing about a course, so that
+//! table is left out.
 
 use std::collections::{BTreeSet, HashMap};
 use std::error::Error;
@@ -21,24 +23,25 @@ use kohort_model::{Cells, Column, Loss, Role, Silent, Spec, Table, ValueType};
 
 use super::students::Students;
 
-/// What becomes of the columns that tables are joined by.
+/// What happens to the columns that join tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JoinKeys {
     Kept,
     Generalized,
 }
 
-/// What a release of rows loses and gives away.
+/// The loss of a release of rows, and what it gives away.
 pub(super) struct Exposure {
-    /// Over the cells of courses and books.
+    /// The LM over the cells of courses and books.
     pub(super) lm: f64,
-    /// Where keys still join, so that there are trees to compare.
+    /// The DM, if keys still join, so that there are trees to compare.
     pub(super) dm: Option<f64>,
-    /// Persons hidden among fewer than k.
+    /// How many persons are hidden among fewer than k.
     pub(super) n_exposed: usize,
-    /// The same for whoever knows that a student has one GPA, where it is released beside courses.
+    /// How many are hidden among fewer than k from readers who know that a student has one GPA; `None` if the GPA is
+    /// not released beside courses.
     pub(super) n_exposed_by_gpa: Option<usize>,
-    /// Of all pairs of rows that join, those that did not before.
+    /// The share of joining pairs of rows that did not join before.
     pub(super) false_joins: f64,
 }
 
@@ -125,7 +128,7 @@ impl Rows {
         Ok(Rows { class_of_row, loss: anonymized.loss })
     }
 
-    /// Per row the keys its own may be.
+    /// For each row, the keys that it may have, which are the keys of its class.
     fn candidates(&self, keys: &[u32]) -> Vec<BTreeSet<u32>> {
         let mut of_class: HashMap<u32, BTreeSet<u32>> = HashMap::new();
         for (&class, &key) in self.class_of_row.iter().zip(keys) {
@@ -135,7 +138,7 @@ impl Rows {
     }
 }
 
-/// Who is told apart by released rows, their keys being known to belong together.
+/// The persons whom released rows tell apart, if it is known which rows belong together.
 fn exposed_by_trees<T: Ord + std::hash::Hash>(mut trees: Vec<Vec<T>>, k: u32, lm: f64) -> Exposure {
     trees.iter_mut().for_each(|tree| tree.sort_unstable());
     let mut sizes: HashMap<&[T], usize> = HashMap::new();
@@ -145,13 +148,14 @@ fn exposed_by_trees<T: Ord + std::hash::Hash>(mut trees: Vec<Vec<T>>, k: u32, lm
     Exposure { lm, dm: Some(dm), n_exposed, n_exposed_by_gpa: None, false_joins: 0.0 }
 }
 
-/// How many persons have a row that can only be theirs or that of fewer than k - 1 others.
+/// How many persons have a row that can only belong to them or to fewer than k - 1 others.
 fn exposed(owner: &[u32], candidates: &[BTreeSet<u32>], k: u32) -> usize {
     let rows = owner.iter().zip(candidates).filter(|(_, candidates)| candidates.len() < k as usize);
     rows.map(|(owner, _)| owner).collect::<BTreeSet<_>>().len()
 }
 
-/// A row with one candidate tells a GPA; its owner is no candidate of rows with another. Until nothing more follows.
+/// A row with one candidate reveals that person's GPA, which rules the person out in rows with another GPA. Repeats
+/// until nothing more follows.
 fn exclude_by_gpa(candidates: &mut [BTreeSet<u32>], owner: &[u32], gpa_of_student: &[u32]) {
     let mut known: HashMap<u32, u32> = HashMap::new();
     loop {
@@ -175,7 +179,7 @@ mod tests {
 
     #[test]
     fn the_dependency_of_table_v_finds_every_student() {
-        // AT2 of the paper: students S1 to S4 as 0 to 3, their GPAs as they are.
+        // AT2 of the paper: students S1 to S4 are 0 to 3, with their own GPAs.
         let sets: [&[u32]; 11] =
             [&[0], &[0], &[0, 3], &[0, 1, 2, 3], &[1, 2], &[1, 3], &[2], &[2], &[1, 2], &[0, 3], &[1, 3]];
         let owner = [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3];
@@ -187,7 +191,7 @@ mod tests {
 
     #[test]
     fn rows_in_twos_expose_who_takes_them_together() {
-        // AT1 of the paper: every row is there twice, and yet each student stands alone.
+        // AT1 of the paper: every row occurs twice, and yet each student can be singled out.
         let (science, history, physics, religion) = (0, 1, 2, 3);
         let trees = vec![
             vec![science, science, history],

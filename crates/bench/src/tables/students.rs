@@ -1,11 +1,11 @@
-//! [`Students`]: the paper's students with their rows joined, as the baselines and attacks need them.
+//! [`Students`]: the paper's students with their rows joined, for the baselines and attacks.
 
 use std::error::Error;
 
 use kohort_model::{Column, Schema, Spec, Table};
 use kohort_testkit::students::{Books, generate};
 
-/// What the students of the experiment are made from.
+/// The seed of the experiment's students.
 const SEED: u64 = 2008;
 
 /// Positions of the tables.
@@ -18,19 +18,19 @@ pub(super) struct Students {
     pub(super) tables: Vec<Table>,
     pub(super) spec: Spec,
     pub(super) schema: Schema,
-    /// Per row of `takes` its student.
+    /// The student of each row of `takes`.
     pub(super) student_of_takes: Vec<u32>,
-    /// Per row of `books` its row of `takes`.
+    /// The row of `takes` of each row of `books`.
     pub(super) takes_of_book: Vec<u32>,
 }
 
 impl Students {
-    /// So many of them.
+    /// Makes this many students.
     pub(super) fn generate(n: usize, bought: Books) -> Result<Students, Box<dyn Error>> {
         let (tables, spec) = generate(n, SEED, bought);
         let schema = Schema::of(&spec, &tables)?;
-        let student_of_takes = schema.parent_rows(&tables, TAKES).ok_or("takes hangs off student")?;
-        let takes_of_book = schema.parent_rows(&tables, BOOKS).ok_or("books hangs off takes")?;
+        let student_of_takes = schema.parent_rows(&tables, TAKES).ok_or("the table takes has no parent")?;
+        let takes_of_book = schema.parent_rows(&tables, BOOKS).ok_or("the table books has no parent")?;
         Ok(Students { tables, spec, schema, student_of_takes, takes_of_book })
     }
 
@@ -38,22 +38,22 @@ impl Students {
         self.tables[STUDENT].n_rows
     }
 
-    /// Rows of all tables.
+    /// The number of rows of all tables.
     pub(super) fn n_rows(&self) -> usize {
         self.tables.iter().map(|table| table.n_rows).sum()
     }
 
-    /// Per row of `takes`.
+    /// The course of each row of `takes`.
     pub(super) fn course(&self) -> &Column {
         self.tables[TAKES].column("course").expect("it is one of the columns")
     }
 
-    /// Per row of `books`.
+    /// The book of each row of `books`.
     pub(super) fn book(&self) -> &Column {
         self.tables[BOOKS].column("book").expect("it is one of the columns")
     }
 
-    /// Per student.
+    /// The GPA of each student.
     pub(super) fn gpa(&self) -> &Column {
         self.tables[STUDENT].column("gpa").expect("it is one of the columns")
     }

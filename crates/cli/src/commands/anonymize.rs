@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use kohort::{CellForm, Existing, Format, Job, Spec, WriteOptions, check_target};
+use kohort::{CellForm, Existing, Format, Job, Manifest, Memory, Spec, WriteOptions, check_target};
 
 use super::Output;
 use crate::failure::{Failure, Report, Status};
@@ -16,48 +16,50 @@ const EXAMPLES: &str = "\
 Examples:
   kohort anonymize release.toml -o out/
   kohort anonymize release.toml --dry-run           what it would lose, nothing written
+  kohort anonymize release.toml --memory 2GB -o out/            a table that is larger than memory
   kohort anonymize patients.csv --k 5 --quasi age,zip,sex --sensitive disease:l=3 --identifier name -o out/
   kohort anonymize patients.csv --k 5 --quasi age,zip --hierarchy age=steps:5,10,50 --drop note -o - > out.csv
 
-Exit codes: 0 done and verified, 1 the requirement can't be reached, 2 wrong use or input, 3 I/O or a fault.";
+Exit codes: 0 done and verified, 1 the requirement can't be reached, 2 wrong use or input, 3 I/O or a fault,
+130 stopped by Ctrl-C. Unless it is 0, nothing was written.";
 
 /// Anonymize tables, verify the release and write it
 ///
-/// INPUT is a spec (release.toml) of one table or several that hang together, or a table whose columns the flags
-/// describe. Every column needs a role. A spec may name several audiences of one table, each with columns and a k of its
-/// own.
+/// INPUT is a spec (release.toml) of one or several tables, or a table whose columns the flags describe. Every column needs
+/// a role. A spec may name several audiences of one table, each with its own columns and its own k.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Anonymize {
     /// A spec (.toml), or a table: CSV (also .gz, .zst), Parquet or Arrow; - is a table on stdin
     input: PathBuf,
-    /// The folder of the release; - prints the table, if there is but one, as CSV
+    /// The folder of the release; - prints the table as CSV, if there is only one
     #[arg(short, long, value_name = "FOLDER", required_unless_present = "dry_run")]
     output: Option<PathBuf>,
 
-    /// For algorithms that use chance; never in the release
+    /// The seed of algorithms that use chance; never in the release
     #[arg(long)]
     seed: Option<u64>,
-    /// How many threads; all cores without it
+    /// How many threads to use; all cores without it
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// How much memory may be used, such as 2GB
-    #[arg(long, value_name = "SIZE", hide = true)]
-    memory: Option<String>,
-    /// The format of released tables: csv, csv.gz, csv.zst, parquet, arrow, arrows; the input's without it
+    /// How much memory to use for the data, such as 2GB: a larger table is anonymized in cells, whose rows wait on the disk,
+    /// encrypted, beside the output folder
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    memory: Option<u64>,
+    /// The format of released tables: csv, csv.gz, csv.zst, parquet, arrow or arrows; without it, the format of the input
     #[arg(long)]
     format: Option<String>,
-    /// What quasi cells look like: labels such as `[20,29]`, or bounds, two typed columns age_lo and age_hi in place of
-    /// age. Columns with a hierarchy, with nulls, or of text have labels in any case
+    /// The form of quasi cells: labels such as `[20,29]`, or bounds, two typed columns age_lo and age_hi in place of age.
+    /// Columns with a hierarchy, with nulls, or of text always have labels
     #[arg(long, default_value = "labels", value_parser = ["labels", "bounds"])]
     cells: String,
     /// Replace the release that is already in the folder
     #[arg(long)]
     force: bool,
-    /// Go on although a blatant risk was found; the manifest then says so
+    /// Release although a blatant risk was found; the manifest then names it
     #[arg(long)]
     accept_risks: bool,
-    /// Do everything but write
+    /// Do everything except write
     #[arg(long)]
     dry_run: bool,
     /// Print one JSON object: the manifest, and where the release is
@@ -68,11 +70,11 @@ pub(crate) struct Anonymize {
     table: TableFlags,
 }
 
-/// What a spec says otherwise.
+/// Flags that replace a spec.
 #[derive(Args)]
 #[command(next_help_heading = "Without a spec")]
 struct TableFlags {
-    /// Persons in the smallest class; there is no default
+    /// The number of persons in the smallest class; there is no default
     #[arg(long, allow_negative_numbers = true)]
     k: Option<i64>,
     /// Columns that others could know about a person; generalized
@@ -84,7 +86,7 @@ struct TableFlags {
     /// Columns that name a person outright; never released
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
     identifier: Vec<String>,
-    /// The column that names the person; without it each row is one
+    /// The column that names the person; without it each row is a person
     #[arg(long, value_name = "COLUMN")]
     person: Option<String>,
     /// Columns that are released as they are
@@ -96,16 +98,16 @@ struct TableFlags {
     /// zip=zip.csv | age=steps:5,10,50 | zip=mask:right | birth=date | birth=dates:month,year | sex=flat
     #[arg(long, value_name = "COLUMN=HIERARCHY")]
     hierarchy: Vec<String>,
-    /// Which partitioner runs
+    /// The algorithm that makes classes
     #[arg(long, value_parser = ["auto", "mondrian", "top-down", "datafly", "cluster", "full-domain"])]
     algorithm: Option<String>,
     /// At most this share of the persons may be left out
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
     max_suppressed: Option<f64>,
-    /// What becomes of persons that fit into no class
+    /// What to do with persons that fit into no class
     #[arg(long, value_parser = ["merge", "suppress"])]
     leftovers: Option<String>,
-    /// The order of released rows; input can give people away
+    /// The order of released rows; that of the input can give people away
     #[arg(long, value_parser = ["sorted", "input"])]
     order: Option<String>,
 }
@@ -127,7 +129,10 @@ impl Anonymize {
             check_target(path, options.existing).map_err(kohort::Error::from)?;
         }
 
-        let bars = Bars::new();
+        let bars = Bars::cancelled_by_interrupt()?;
+        if let Some(n_bytes) = self.memory {
+            return self.run_in_cells(&job, &target, Memory::bytes(n_bytes), &bars);
+        }
         let release = job.anonymize_with(&bars)?;
         let manifest = match &target {
             Target::Folder { path, options } => release.write_with(path, *options, &bars)?,
@@ -138,27 +143,45 @@ impl Anonymize {
             Target::Nowhere => release.manifest().clone(),
         };
         bars.clear();
+        let listed = if matches!(target, Target::Folder { .. }) { release.own_values_listed() } else { Vec::new() };
+        self.report(&manifest, &target, release.rows_left_out(), &listed)
+    }
 
+    /// Anonymizes a table that may be larger than memory.
+    fn run_in_cells(&self, job: &Job, target: &Target, memory: Memory, bars: &Bars) -> Result<(), Failure> {
+        let Target::Folder { path, options } = target else {
+            return Err(Failure::input("--memory needs an output folder", "name one, for example -o out/"));
+        };
+        let written = job.write_in_cells(path, *options, memory, bars)?;
+        bars.clear();
+        self.report(&written.manifest, target, &[], &written.own_values_listed)
+    }
+
+    /// Prints what was done. `listed` are columns whose released hierarchy lists only values of the private table.
+    fn report(
+        &self,
+        manifest: &Manifest,
+        target: &Target,
+        rows_left_out: &[u64],
+        listed: &[String],
+    ) -> Result<(), Failure> {
         let place = target.place();
         match self.output() {
-            Output::Words => terminal::say(&summary::words(&manifest, place.as_deref())),
-            Output::Json => terminal::print(&summary::json(&manifest, place.as_deref(), release.rows_left_out()))?,
+            Output::Words => terminal::say(&summary::words(manifest, place.as_deref())),
+            Output::Json => terminal::print(&summary::json(manifest, place.as_deref(), rows_left_out))?,
         }
-        if let Some(left_out) = summary::left_out(release.rows_left_out()) {
+        if let Some(left_out) = summary::left_out(rows_left_out) {
             terminal::note(&left_out);
         }
         for note in &manifest.notes {
             terminal::note(&note.message);
         }
-        if matches!(target, Target::Folder { .. }) {
-            let columns = release.own_values_listed();
-            if !columns.is_empty() {
-                // Said to the publisher alone: to readers it would say that the table holds every listed value.
-                terminal::note(&format!(
-                    "the released hierarchy of {} lists no value that the table lacks: withhold it if it was made from the table",
-                    columns.iter().map(|column| format!("'{column}'")).collect::<Vec<_>>().join(" and ")
-                ));
-            }
+        if !listed.is_empty() {
+            // Only the publisher is told, because the note would tell readers that the table holds every listed value.
+            terminal::note(&format!(
+                "the released hierarchy of {} lists only values that the table holds: if you made the hierarchy from the table, withhold it (hierarchies = \"withhold\")",
+                listed.iter().map(|column| format!("'{column}'")).collect::<Vec<_>>().join(" and ")
+            ));
         }
         for risk in &manifest.accepted_risks {
             terminal::warning(&risk.message);
@@ -167,9 +190,6 @@ impl Anonymize {
     }
 
     fn target(&self) -> Result<Target, Failure> {
-        if self.memory.is_some() {
-            return Err(Failure::input("--memory is not available in this version", "leave it out"));
-        }
         let known: Vec<&str> = Format::ALL.iter().map(|format| format.extension()).collect();
         let format = match &self.format {
             None => None,
@@ -190,7 +210,7 @@ impl Anonymize {
         }
     }
 
-    /// What is to be done, by a spec or by flags.
+    /// The job, from a spec or from flags.
     fn job(&self) -> Result<Job, Failure> {
         let is_spec = self.input.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
         let mut job = if is_spec {
@@ -270,14 +290,31 @@ impl TableFlags {
         flags.columns("drop", &self.drop);
         flags.hierarchies(&self.hierarchy);
         let mut spec = flags.finish()?;
-        // Set here, since a path need not be text.
+        // The path is set here, because a path need not be UTF-8, but the text of a spec must be.
         spec.tables[0].file = file.to_owned();
         spec.tables[0].name = table_name(file);
         Ok(spec)
     }
 }
 
-/// What a file is called up to its first dot.
+/// A number of bytes such as 500MB or 2GB. Without a unit it is in bytes.
+fn size(text: &str) -> Result<u64, String> {
+    let digits = text.trim().trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit: u64 = match text.trim()[digits.len()..].to_ascii_uppercase().as_str() {
+        "" | "B" => 1,
+        "K" | "KB" | "KIB" => 1 << 10,
+        "M" | "MB" | "MIB" => 1 << 20,
+        "G" | "GB" | "GIB" => 1 << 30,
+        "T" | "TB" | "TIB" => 1 << 40,
+        _ => return Err("no such unit: write MB or GB".to_owned()),
+    };
+    let number: f64 =
+        digits.trim().parse().map_err(|_| "no size: write a number and a unit, such as 2GB".to_owned())?;
+    let n_bytes = number * unit as f64;
+    if (1.0..=u64::MAX as f64).contains(&n_bytes) { Ok(n_bytes as u64) } else { Err("no size of memory".to_owned()) }
+}
+
+/// The name of a file up to its first dot.
 fn table_name(file: &Path) -> String {
     let name = file.file_name().unwrap_or_default().to_string_lossy().replace([':', '*', '?', '"', '<', '>', '|'], "_");
     match name.split('.').find(|part| !part.is_empty()) {

@@ -1,4 +1,4 @@
-//! `kohort audit`: what several releases of the same persons give away when they are read together.
+//! `kohort audit`: what several releases of the same persons give away together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use clap::Args;
 use kohort::model::spec::HierarchySource;
 use kohort::verifier::Knows;
 
-use super::{Output, Verdict};
+use super::{Counting, Output, Verdict};
 use crate::failure::{Failure, Report, Status};
 use crate::flags::hierarchy_sources;
 use crate::progress::Bars;
@@ -21,47 +21,39 @@ Examples:
   kohort audit release-2025/ release-2026/ --audience anybody=age,zip --person id
   kohort audit insurer.csv hr.csv --audience both=age,vehicle --hierarchy vehicle=vehicle.csv --json";
 
-/// Count how alone people are to somebody who reads several releases together
+/// Measure how well several releases hide people who are in all of them
 ///
-/// The releases are of the same persons: row by row, or matched by --person. Rows of a release that kohort sorted are never
-/// matched row by row. What they say of a person is intersected,
-/// cell by cell, and persons are counted of whom the same remains. With --k the exit code says whether everybody hides
-/// among as many from each audience: 0 yes, 1 no.
+/// All releases must be of the same persons. Row n of each release is taken for the same person, unless --person names a
+/// column to match them by; releases that kohort sorted need it. For each person, the facts that the releases show are
+/// combined, and the persons who still look the same are counted. With --k the exit code says whether every audience finds
+/// everybody among at least k persons: 0 yes, 1 no.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Audit {
     /// The releases: folders that kohort wrote, or files: CSV (also .gz, .zst), Parquet or Arrow
     #[arg(required = true, value_name = "RELEASE")]
     files: Vec<PathBuf>,
-    /// Somebody, and the columns they may know: insurer=age,vehicle; once for each
+    /// An audience and the columns that it may know: insurer=age,vehicle; give the flag once for each audience
     #[arg(long, value_name = "NAME=COLUMN,...", required = true)]
     audience: Vec<String>,
-    /// The column that names the person in every release; without it rows are matched by their order, which is
-    /// refused where a manifest says that they are sorted
+    /// The column that names the person in every release; without it rows are matched by their order, which is refused if a
+    /// manifest says that rows are sorted
     #[arg(long, value_name = "COLUMN")]
     person: Option<String>,
-    /// vehicle=vehicle.csv | vehicle=edges:vehicle.csv: which values a label stands for; without it two different labels
-    /// are two facts
+    /// vehicle=vehicle.csv | vehicle=edges:vehicle.csv: the values that a label stands for; without it, different labels are
+    /// taken for different facts
     #[arg(long, value_name = "COLUMN=HIERARCHY")]
     hierarchy: Vec<String>,
-    /// The smallest number of persons that is good enough
+    /// The number of persons among whom everybody must hide
     #[arg(long, allow_negative_numbers = true)]
     k: Option<i64>,
-    /// How many threads; all cores without it
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    pub(crate) counting: Counting,
 }
 
 impl Audit {
-    pub(crate) fn output(&self) -> Output {
-        Output::from_flag(self.json)
-    }
-
     pub(crate) fn run(&self) -> Result<Verdict, Failure> {
-        super::use_threads(self.threads)?;
+        self.counting.begin()?;
         let audiences = self.audiences()?;
         let columns: BTreeSet<String> = audiences.iter().flat_map(|audience| audience.columns.clone()).collect();
         let audit = kohort::Audit {
@@ -75,11 +67,11 @@ impl Audit {
         let audited = audit.run(&bars)?;
         bars.clear();
         let rendered = audit::Rendered::new(&audit);
-        terminal::print(&match self.output() {
+        terminal::print(&match self.counting.output() {
             Output::Words => rendered.words(&audited.findings),
             Output::Json => rendered.json(&audited.findings, audited.unmet.is_empty()),
         })?;
-        if audited.unmet.is_empty() { Ok(Verdict::Done) } else { Ok(Verdict::NotMet(audited.unmet)) }
+        Ok(Verdict::of(audited.unmet))
     }
 
     fn k(&self) -> Result<Option<u64>, Failure> {
@@ -101,8 +93,10 @@ impl Audit {
             let columns: Vec<String> = columns.split(',').map(|column| column.trim().to_owned()).collect();
             if name.is_empty() || columns.contains(&String::new()) {
                 problems.push(
-                    Report::new(format!("--audience {flag}: not a name and the columns it may know"))
-                        .hint("for example --audience insurer=age,vehicle,postcode"),
+                    Report::new(format!(
+                        "--audience {flag}: not a name, '=' and the columns that the audience may know"
+                    ))
+                    .hint("for example --audience insurer=age,vehicle,postcode"),
                 );
             } else if audiences.iter().any(|audience| audience.audience == name) {
                 problems.push(
@@ -120,7 +114,10 @@ impl Audit {
         for flag in &self.hierarchy {
             if let Some((column, _)) = flag.split_once('=').filter(|(column, _)| !columns.contains(*column)) {
                 let message = format!("--hierarchy {flag}: no audience may know column '{column}'");
-                return Err(Failure::input(message, format!("add '{column}' to an --audience, or leave it out")));
+                return Err(Failure::input(
+                    message,
+                    format!("add '{column}' to an --audience, or leave the hierarchy out"),
+                ));
             }
         }
         hierarchy_sources(&self.hierarchy)

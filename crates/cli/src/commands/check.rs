@@ -1,11 +1,11 @@
-//! `kohort check`: what any table satisfies, whoever made it.
+//! `kohort check`: counts which requirements any table satisfies, whoever made it.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use kohort::Role;
 
-use super::{Output, Verdict};
+use super::{Counting, Output, Verdict};
 use crate::failure::Failure;
 use crate::flags::FlagSpec;
 use crate::progress::Bars;
@@ -18,7 +18,7 @@ Examples:
   kohort check out/patients.csv --quasi age,zip,sex --sensitive disease:l=3 --k 5
   kohort check visits.parquet --quasi age,zip --person patient_id --json";
 
-/// Count how alone people are in any table, also another tool's output
+/// Measure how well a table hides people: any table, also another tool's output
 ///
 /// Rows with the same cells in the quasi columns are one class. With --k, or with requirements on sensitive columns,
 /// the exit code says whether they are met: 0 yes, 1 no.
@@ -33,39 +33,31 @@ pub(crate) struct Check {
     /// Columns that nobody should learn, with requirements if any: disease:l=3,t=0.2
     #[arg(long, value_name = "COLUMN[:SETTING,...]")]
     sensitive: Vec<String>,
-    /// The column that names the person; without it each row is one
+    /// The column that names the person; without it each row is a person
     #[arg(long, value_name = "COLUMN")]
     person: Option<String>,
-    /// The smallest class that is good enough
+    /// The number of persons that the smallest class must have
     #[arg(long, allow_negative_numbers = true)]
     k: Option<i64>,
-    /// How many threads; all cores without it
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    pub(crate) counting: Counting,
 }
 
 impl Check {
-    pub(crate) fn output(&self) -> Output {
-        Output::from_flag(self.json)
-    }
-
     pub(crate) fn run(&self) -> Result<Verdict, Failure> {
-        super::use_threads(self.threads)?;
+        self.counting.begin()?;
         let check = self.check()?;
         let bars = Bars::new();
         let checked = check.file(&self.data, &bars)?;
         bars.clear();
-        terminal::print(&match self.output() {
+        terminal::print(&match self.counting.output() {
             Output::Words => findings::words(&checked.findings),
             Output::Json => findings::json(&checked.findings, !check.requirements.is_empty()),
         })?;
-        if checked.unmet.is_empty() { Ok(Verdict::Done) } else { Ok(Verdict::NotMet(checked.unmet)) }
+        Ok(Verdict::of(checked.unmet))
     }
 
-    /// What is asked of the table, read as a spec reads it.
+    /// The requirements on the table, read like those of a spec.
     fn check(&self) -> Result<kohort::Check, Failure> {
         let mut flags = FlagSpec::default();
         flags.set("k", self.k.unwrap_or(1));

@@ -1,4 +1,4 @@
-//! `kohort completions`.
+//! `kohort completions`: lets a shell complete commands and flags.
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
@@ -8,8 +8,13 @@ use crate::failure::Failure;
 use crate::terminal;
 
 const EXAMPLES: &str = "\
-Examples:
-  kohort completions bash > ~/.local/share/bash-completion/completions/kohort";
+Install them for your user, then start a new shell:
+  kohort completions bash > ~/.local/share/bash-completion/completions/kohort
+  kohort completions zsh > ~/.zfunc/_kohort
+  kohort completions fish > ~/.config/fish/completions/kohort.fish
+
+The folder must exist. bash needs the package bash-completion. zsh looks into ~/.zfunc if these lines are in ~/.zshrc:
+'fpath+=~/.zfunc' and after it 'autoload -Uz compinit && compinit'.";
 
 /// Print completions for a shell
 #[derive(Args)]

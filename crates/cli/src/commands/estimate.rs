@@ -1,4 +1,4 @@
-//! `kohort estimate`: range counts and sensitive values, from the released files alone.
+//! `kohort estimate`: estimates counts and sensitive values from the released files alone.
 
 use std::path::PathBuf;
 
@@ -21,8 +21,8 @@ Examples:
 
 /// Estimate from a release how many rows match, and their sensitive values
 ///
-/// Rows are taken to be spread evenly over what their cells show. Of a release with a register only rows of the private
-/// table are estimated. Conditions are joined by 'and': =, <, <=, >, >=, between .. and .., in (.., ..).
+/// The estimate assumes that the rows behind a cell are spread evenly over everything it can stand for. With a register only
+/// rows of the private table are estimated. Conditions are joined by 'and': =, <, <=, >, >=, between .. and .., in (.., ..).
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct EstimateRows {
@@ -30,10 +30,10 @@ pub(crate) struct EstimateRows {
     release: PathBuf,
     /// Conditions on quasi columns, for example "age between 20 and 40 and zip = '88512'"
     conditions: String,
-    /// zip=zip.csv | zip=edges:zip.csv: which values the labels of a column stand for, where the release does not say
+    /// zip=zip.csv | zip=edges:zip.csv: the values that the labels of a column stand for, if the release does not say
     #[arg(long, value_name = "COLUMN=HIERARCHY")]
     hierarchy: Vec<String>,
-    /// Measure whole numbers and days as continuous too: `[20,29]` is 9 wide, not 10
+    /// Measure ranges of whole numbers and days like continuous ones: `[20,29]` is 9 wide, not 10
     #[arg(long)]
     continuous: bool,
     /// Print one JSON object

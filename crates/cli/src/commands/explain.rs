@@ -1,4 +1,4 @@
-//! `kohort explain`.
+//! `kohort explain`: explains a word of the glossary, or lists all of them.
 
 use clap::Args;
 
@@ -14,7 +14,7 @@ Examples:
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Explain {
-    /// The word; without it all are listed
+    /// The word; without it all words are listed
     term: Vec<String>,
 }
 

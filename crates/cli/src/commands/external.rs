@@ -1,4 +1,4 @@
-//! `kohort sql` and `kohort serve`: programs of their own that stand beside this one, as git's and cargo's do.
+//! `kohort sql` and `kohort serve` run programs of their own from the folder of this one, like git and cargo do.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,22 +9,28 @@ use clap::Args;
 use super::Output;
 use crate::failure::{Failure, Report, Status};
 
+/// Subcommands that run a program of their own.
+pub(crate) const SUBCOMMANDS: [&str; 2] = ["sql", "serve"];
+
 #[derive(Args)]
 pub(crate) struct External {
-    /// Handed on as they are
+    /// The arguments of that program
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 }
 
 impl External {
-    /// Runs the program from the folder this one is in, and ends as it ends.
+    /// Runs a program from the folder of this one, and returns its exit code.
     pub(crate) fn run(&self, program: &str) -> ExitCode {
         self.hand_over(program).unwrap_or_else(|failure| failure.report(Output::Words))
     }
 
     fn hand_over(&self, program: &str) -> Result<ExitCode, Failure> {
         let own = std::env::current_exe().map_err(|error| {
-            Failure::new(Status::Fault, vec![Report::new(format!("kohort can't find itself: {error}"))])
+            Failure::new(
+                Status::Fault,
+                vec![Report::new(format!("kohort can't find the folder that it was installed to: {error}"))],
+            )
         })?;
         let folder = own.parent().unwrap_or(Path::new(""));
         let path = folder.join(format!("{program}{}", std::env::consts::EXE_SUFFIX));
@@ -40,7 +46,7 @@ impl External {
     }
 }
 
-/// The two read the same specs and write the same releases only if they are of one version.
+/// Both programs must have the same version, so that they read the same specs and write the same releases.
 fn check_version(path: &Path, program: &str, install: &str) -> Result<(), Failure> {
     let output = Command::new(path).arg("--version").output();
     let output = output.map_err(|error| kohort::Error::file(path, "run", &error))?;
@@ -49,7 +55,7 @@ fn check_version(path: &Path, program: &str, install: &str) -> Result<(), Failur
     if version == env!("CARGO_PKG_VERSION") {
         Ok(())
     } else {
-        let message = format!("{program} is not of this version, {}", env!("CARGO_PKG_VERSION"));
+        let message = format!("{program} has another version than kohort {}", env!("CARGO_PKG_VERSION"));
         Err(Failure::input(message, install))
     }
 }

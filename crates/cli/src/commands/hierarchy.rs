@@ -1,4 +1,4 @@
-//! `kohort hierarchy`: check a file, show it as a tree, make one by rule.
+//! `kohort hierarchy`: checks a hierarchy file, shows it as a tree, or makes one by rule.
 
 use std::path::PathBuf;
 
@@ -28,7 +28,7 @@ pub(crate) enum Hierarchy {
     Make(Make),
 }
 
-/// Read a hierarchy and report every problem, by line
+/// Read a hierarchy and report every problem with its line
 #[derive(Args)]
 #[command(after_help = "Examples:\n  kohort hierarchy check zip.csv\n  kohort hierarchy check icd.csv --edges")]
 pub(crate) struct CheckFile {
@@ -42,7 +42,7 @@ pub(crate) struct CheckFile {
 pub(crate) struct Show {
     #[command(flatten)]
     file: File,
-    /// Show only so many levels below the root
+    /// How many levels below the root to show
     #[arg(long, value_name = "LEVELS")]
     depth: Option<usize>,
 }
@@ -53,13 +53,13 @@ pub(crate) struct Show {
 pub(crate) struct Make {
     /// The table: CSV, Parquet or Arrow; - is stdin
     data: PathBuf,
-    /// The column
+    /// The column whose values the hierarchy is made of
     #[arg(long)]
     column: String,
     /// steps:5,10,50 | mask:right | mask:left | date | dates:month,year | flat
     #[arg(long)]
     rule: String,
-    /// What the values are; found by itself if absent
+    /// The type of the values; inferred from them if absent
     #[arg(long = "type", value_name = "TYPE", value_parser = type_words())]
     value_type: Option<String>,
 }
@@ -125,7 +125,7 @@ impl Show {
     }
 }
 
-/// Per node how many values are below it. Children have larger numbers than their parents.
+/// The number of values below each node. Children have larger numbers than their parents.
 fn leaves_below(tree: &Tree) -> Vec<usize> {
     let mut n_leaves = vec![0; tree.n_nodes()];
     for node in (0..tree.n_nodes() as u32).rev() {
@@ -151,13 +151,20 @@ impl Make {
         })?;
         bars.clear();
         let lines = render_paths(&tree).ok_or_else(|| {
-            let message = format!("{}: column '{}' holds line breaks", self.data.display(), self.column);
-            Failure::new(Status::Input, vec![Report::new(message).hint("a hierarchy's label stands on one line")])
+            let message = format!("{}: values of column '{}' contain line breaks", self.data.display(), self.column);
+            Failure::new(
+                Status::Input,
+                vec![
+                    Report::new(message).hint(
+                        "a label of a hierarchy can't contain a line break: replace the line breaks in the table",
+                    ),
+                ],
+            )
         })?;
         terminal::print(&lines)
     }
 
-    /// The rule, read as a spec reads it.
+    /// The rule, read like in a spec.
     fn rule(&self) -> Result<Rule, Failure> {
         let mut flags = FlagSpec::default();
         flags.set("k", 1);
@@ -185,7 +192,7 @@ fn type_words() -> Vec<&'static str> {
     ValueType::ALL.iter().map(|value_type| value_type.word()).collect()
 }
 
-/// One row per value, in ARX's format, `None` where a label holds a line break.
+/// One row per value, in the format of ARX; `None` if a label contains a line break.
 fn render_paths(tree: &Tree) -> Option<String> {
     let quote = |label: &str| -> Option<String> {
         let is_plain = !label.is_empty() && !label.contains([';', '"']);

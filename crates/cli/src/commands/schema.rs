@@ -1,21 +1,37 @@
-//! `kohort schema`.
+//! `kohort schema`: JSON Schemas of the files that people and programs read and write.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::failure::Failure;
 use crate::terminal;
 
 const EXAMPLES: &str = "\
 Examples:
-  kohort schema > release.schema.json";
+  kohort schema > kohort.schema.json                editors that know taplo then check a spec that `kohort init` wrote
+  kohort schema manifest > manifest.schema.json     what a program finds in the manifest.json of a release";
 
-/// Print the JSON Schema of a spec, for editors
+/// Print the JSON Schema of a spec, or of a manifest
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Schema {}
+pub(crate) struct Schema {
+    /// What the schema describes
+    #[arg(value_enum, value_name = "KIND", default_value_t = Described::Spec)]
+    described: Described,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Described {
+    /// The spec of a release, release.toml
+    Spec,
+    /// The manifest of a release, manifest.json
+    Manifest,
+}
 
 impl Schema {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        terminal::print(kohort::model::spec::json_schema())
+        terminal::print(match self.described {
+            Described::Spec => kohort::model::spec::json_schema(),
+            Described::Manifest => kohort::model::manifest_schema(),
+        })
     }
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use kohort::model::{Coalition, Manifest};
 use kohort::{Job, Verification};
 
-use super::{Output, Verdict};
+use super::{Counting, Output, Verdict};
 use crate::failure::Failure;
 use crate::files::read_text;
 use crate::progress::Bars;
@@ -20,32 +20,24 @@ Examples:
 
 /// Count a release again, from its files alone or against the private tables
 ///
-/// Exit codes: 0 verified, as far as what was given shows. 1 a requirement is not met, or the release is not truthful. 2
-/// wrong use or input. 3 I/O. 4 can't tell: with --against, whether the release can have come from the private tables was
-/// not decided.
+/// Exit codes: 0 verified, as far as the given files show. 1 a requirement is not met, or the release is not truthful. 2
+/// wrong use or input. 3 I/O. 4 can't tell: with --against, it was not decided whether the release can have come from the
+/// private tables.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Verify {
     /// The folder of the release
     release: PathBuf,
-    /// The spec it was made from: also checks that the release is a truthful recoding of the spec's tables
+    /// The spec that the release was made from: also checks that the release is a truthful recoding of its tables
     #[arg(long, value_name = "SPEC")]
     against: Option<PathBuf>,
-    /// How many threads; all cores without it
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    pub(crate) counting: Counting,
 }
 
 impl Verify {
-    pub(crate) fn output(&self) -> Output {
-        Output::from_flag(self.json)
-    }
-
     pub(crate) fn run(&self) -> Result<Verdict, Failure> {
-        super::use_threads(self.threads)?;
+        self.counting.begin()?;
         let bars = Bars::new();
         let found = match &self.against {
             None => kohort::verify_with(&self.release, &bars),
@@ -56,12 +48,12 @@ impl Verify {
         }?;
         bars.clear();
         terminal::print(&self.render(&found))?;
-        if found.wrong.is_empty() { Ok(Verdict::Done) } else { Ok(Verdict::NotMet(found.wrong)) }
+        Ok(Verdict::of(found.wrong))
     }
 
     fn render(&self, verification: &Verification) -> String {
         let Verification { manifest, findings: found, verdict, not_counted: notes, claims, .. } = verification;
-        match self.output() {
+        match self.counting.output() {
             Output::Words => {
                 let mut text = findings::words(found);
                 text += &format!("\nasked            {}\n", asked_k(manifest));
@@ -78,7 +70,7 @@ impl Verify {
                 };
                 text += &match verdict {
                     kohort::Verdict::NotMet => "verified         no\n".to_owned(),
-                    kohort::Verdict::InPart => format!("verified         what was counted, {by}\n"),
+                    kohort::Verdict::InPart => format!("verified         in part: what was counted, {by}\n"),
                     kohort::Verdict::Verified => format!("verified         yes, {by}\n"),
                 };
                 text
@@ -97,7 +89,7 @@ impl Verify {
     }
 }
 
-/// A line of keys of the manifest, as many lines as they need.
+/// Keys of the manifest, in as many lines as they need.
 fn keys(label: &str, keys: &[String]) -> String {
     const WIDTH: usize = 100;
     let mut text = String::new();
@@ -114,7 +106,7 @@ fn keys(label: &str, keys: &[String]) -> String {
     if keys.is_empty() { text } else { text + line.trim_end() + "\n" }
 }
 
-/// Which k was asked, of whom.
+/// The k that was asked, for each audience if there are some.
 fn asked_k(manifest: &Manifest) -> String {
     if manifest.audiences.is_empty() {
         return format!("k = {}", manifest.requirement.k);

@@ -1,10 +1,10 @@
-//! What several releases show together, audience by audience.
+//! Renders what several releases show together, for each audience.
 
 use kohort::Audit;
 use kohort::verifier::{AuditFindings, AuditedAudience, Hidden, Knows};
 use serde_json::{Map, Value, json};
 
-/// An audit, as it is shown.
+/// An audit to be rendered.
 pub(crate) struct Rendered<'a> {
     files: Vec<String>,
     audiences: &'a [Knows],
@@ -22,7 +22,7 @@ impl<'a> Rendered<'a> {
         }
     }
 
-    /// For people.
+    /// The counts in words, for people.
     pub(crate) fn words(&self, found: &AuditFindings) -> String {
         let matched = match self.person {
             _ if self.files.len() == 1 => String::new(),
@@ -60,7 +60,7 @@ impl<'a> Rendered<'a> {
         text
     }
 
-    /// For programs.
+    /// The counts as JSON, for programs.
     pub(crate) fn json(&self, found: &AuditFindings, met: bool) -> String {
         let releases = self.files.iter().zip(&found.rows).map(|(file, rows)| json!({ "file": file, "rows": rows }));
         let audience = |(audience, counted): (&Knows, &AuditedAudience)| {

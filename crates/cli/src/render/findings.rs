@@ -1,4 +1,4 @@
-//! What was counted in a table.
+//! Renders the counts of a table.
 
 use kohort::model::Coalition;
 use kohort::sensitive_columns;
@@ -13,7 +13,7 @@ use super::{count_of, number};
 /// The widest bar of the histogram.
 const WIDTH: u64 = 40;
 
-/// For people.
+/// The counts in words, for people.
 pub(crate) fn words(findings: &Findings) -> String {
     let persons = match (findings.counted, &findings.joined) {
         (_, Some(JoinedFindings { group_k: Some(_), .. })) => format!("{} of the private table", findings.persons),
@@ -57,7 +57,7 @@ pub(crate) fn words(findings: &Findings) -> String {
     text
 }
 
-/// What readers of earlier releases learn, as far as it does not depend on whose rows are whose.
+/// What readers of earlier releases learn, as far as it can be told without knowing whose rows are whose.
 fn together(within: &TogetherWithin) -> String {
     let bounds = |(least, most): (u64, u64)| match least == most {
         true => format!("= {least}"),
@@ -71,12 +71,12 @@ fn together(within: &TogetherWithin) -> String {
     format!("with earlier releases: k {}{}", bounds(within.k), l.collect::<String>())
 }
 
-/// Whether rows of the same person can't be told, so that sizes are bounds and shares are not known.
+/// Whether rows of the same person can't be told apart from others. Then sizes are only bounds, and shares are not known.
 fn hides_persons(findings: &Findings) -> bool {
     findings.skipped.iter().any(|skipped| matches!(skipped, Skipped::OfPersons { .. }))
 }
 
-/// Distinct values, where shares are not known.
+/// Only distinct values, because shares are not known.
 fn distinct(columns: &[(String, &SensitiveFindings)]) -> String {
     let width = columns.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).max(16);
     let mut text = format!("\n{:<width$} {:>8}\n", "worst class of", "l");
@@ -84,7 +84,7 @@ fn distinct(columns: &[(String, &SensitiveFindings)]) -> String {
     text
 }
 
-/// Whether it is known how many persons look the same: where private rows alone are released, the register tells.
+/// Whether the number of persons that look the same is known. If only private rows are released, only the register tells.
 fn has_sizes(findings: &Findings) -> bool {
     !findings.skipped.contains(&Skipped::Crowd)
 }
@@ -106,7 +106,7 @@ fn audiences(findings: &Findings) -> String {
     text + &learned(findings)
 }
 
-/// What columns tell audiences that don't know them.
+/// What audiences learn about columns that they don't know.
 fn learned(findings: &Findings) -> String {
     let all = || findings.audiences.iter().chain(&findings.coalitions);
     let line = |audience: &str, learned: &LearnedFindings| {
@@ -119,10 +119,10 @@ fn learned(findings: &Findings) -> String {
     if lines.is_empty() {
         return lines;
     }
-    format!("\n{:<32} {:>6} {:>8} {:>16}\n{lines}", "what others' columns tell", "l", "t", "known for sure")
+    format!("\n{:<32} {:>6} {:>8} {:>16}\n{lines}", "learned about unknown columns", "l", "t", "known for sure")
 }
 
-/// Of many tables each; in a table that hangs off another a class is rows that look the same.
+/// Each of many tables. In a child table a class is a group of rows that look the same.
 fn tables(tables: &[TableFindings]) -> String {
     let width = tables.iter().map(|table| table.table.chars().count()).max().unwrap_or(0).max(16);
     let mut text = format!("\n{:<width$} {:>8} {:>10} {:>8}\n", "table", "rows", "classes", "k");
@@ -165,7 +165,7 @@ fn sensitive(columns: &[(String, &SensitiveFindings)]) -> String {
     text
 }
 
-/// For programs. `asked` says whether there was anything to meet.
+/// The counts as JSON, for programs. `asked` tells whether there was a requirement.
 pub(crate) fn json(findings: &Findings, asked: bool) -> String {
     let mut object = object(findings);
     if asked {

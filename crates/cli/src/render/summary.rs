@@ -1,4 +1,4 @@
-//! What became of a job: k asked and reached, what it cost, where the release is.
+//! Renders the result of a job: k asked and reached, the loss, the place of the release.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::{count_of, number};
 
-/// So many rows that are left out are named in words.
+/// At most this many of the rows that were left out are listed.
 const MOST_ROWS_NAMED: usize = 50;
 
-/// For people.
+/// The result in words, for people.
 pub(crate) fn words(manifest: &Manifest, place: Option<&str>) -> String {
     let Manifest { table_loss, references, .. } = manifest;
     let columns = manifest.loss.columns.keys().map(|column| column.chars().count() + 2);
@@ -103,7 +103,7 @@ pub(crate) fn words(manifest: &Manifest, place: Option<&str>) -> String {
     for table in manifest.tables.iter().filter(|_| manifest.tables.len() > 1 && manifest.register.is_none()) {
         let rows =
             format!("{} rows in, {} released, {} left out", table.rows_in, table.rows_out, table.rows_suppressed);
-        // Where no column is quasi there is nothing to blur.
+        // A table without quasi columns loses nothing.
         let loss = table_loss.get(&table.name).filter(|loss| !loss.columns.is_empty());
         let loss = loss.map_or_else(String::new, |loss| format!(", loss {}", number(loss.lm)));
         line(&format!("table {}", table.name), &format!("{rows}{loss}"));
@@ -120,7 +120,7 @@ pub(crate) fn words(manifest: &Manifest, place: Option<&str>) -> String {
         line("saved", &saved(savings));
         if let Some(cost) = savings.steer_cost {
             let times = format!("{cost:.2} times the loss of a release that all columns steer");
-            line("steer", &format!("by common columns alone: {times} (said to you alone)"));
+            line("steer", &format!("by common columns alone: {times} (only you are told)"));
         }
     }
     let risk = &manifest.risk;
@@ -158,7 +158,7 @@ fn coalitions(achieved: &Achieved) -> impl Iterator<Item = (&str, &AchievedCoali
         .map(|(name, reached)| (name.as_str(), reached))
 }
 
-/// What a coalition learns of a sensitive column.
+/// What a coalition learns about a sensitive column.
 fn together_learn(column: &str, reached: &AchievedSensitive, asked: Option<&BTreeMap<String, Setting>>) -> String {
     let figure = |(key, setting): (&String, &Setting)| {
         let reached = reached_of(reached, key)?;
@@ -171,7 +171,7 @@ fn together_learn(column: &str, reached: &AchievedSensitive, asked: Option<&BTre
     }
 }
 
-/// What quasi columns tell those who don't know them.
+/// What audiences learn about quasi columns that they don't know.
 fn learns(learned: &BTreeMap<String, AchievedLearned>, asked: &Settings) -> Vec<String> {
     let text = |(column, learned): (&String, &AchievedLearned)| {
         let asked_of = |key: &str| asked.get(column).and_then(|settings| settings.get(key)).map(setting_text);
@@ -203,7 +203,7 @@ fn used(register: &RegisterManifest) -> String {
     format!("{rows} {noun}{date}, {rows_used} used to fill classes{incomplete}")
 }
 
-/// What became of all registers together.
+/// What was done with all registers together.
 fn joined(join: &JoinManifest, manifest: &Manifest) -> Vec<(&'static str, String)> {
     let Manifest { algorithm, classes: n_classes, .. } = manifest;
     let (n_classes, n_persons) = (*n_classes, manifest.persons.n_in);
@@ -222,11 +222,11 @@ fn joined(join: &JoinManifest, manifest: &Manifest) -> Vec<(&'static str, String
     lines.push(("in registers", format!("{} of {n_persons} persons", join.found)));
     match join.unmatched.as_deref() {
         Some("count") if n_unmatched > 0 => {
-            let others = "counted as other persons than the register's, as the spec says";
+            let others = "counted as persons who are not in the register, as the spec says";
             lines.push(("unmatched", format!("{n_unmatched}, {others}")));
         }
         Some(_) if n_unmatched > 0 => {
-            let others = "each may be a person of the register under other values, and counts as one";
+            let others = "each may be a person of the register under other values, so they don't add to these";
             lines.push(("unmatched", format!("{n_unmatched}, {others}")));
         }
         _ => {}
@@ -239,7 +239,8 @@ fn joined(join: &JoinManifest, manifest: &Manifest) -> Vec<(&'static str, String
         ));
     }
     if join.found == 0 {
-        let warning = "nobody of the private table is in the registers: are they of the same people, and real?";
+        let warning =
+            "nobody of the private table is in the registers: do these describe the same people, and real ones?";
         lines.push(("warning", warning.to_owned()));
     }
     if let Some(names) = other_partitioners(join, algorithm) {
@@ -255,7 +256,7 @@ fn joined(join: &JoinManifest, manifest: &Manifest) -> Vec<(&'static str, String
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let presence = &join.presence;
     let shares = format!(
-        "at most {} sure to a reader who has the register, {} on average",
+        "a reader who has the register can be {} sure at most, {} on average",
         percent(presence.highest),
         percent(presence.average)
     );
@@ -263,13 +264,14 @@ fn joined(join: &JoinManifest, manifest: &Manifest) -> Vec<(&'static str, String
     if presence.certain > 0 {
         let classes = count_of(presence.certain, n_classes);
         let hold = if presence.certain == 1 { "class holds" } else { "classes hold" };
-        let warning = format!("{classes} {hold} nobody else: whoever is found there is in the private table");
+        let certain = "so a reader is sure that everybody there is in the private table";
+        let warning = format!("{classes} {hold} only private persons, {certain}");
         lines.push(("warning", warning));
     }
     lines
 }
 
-/// The partitioners that made the classes, where these are not the one that was asked for.
+/// The partitioners that made the classes, if they are not the algorithm that was asked for.
 fn other_partitioners(join: &JoinManifest, algorithm: &str) -> Option<String> {
     match join.partitioners.as_slice() {
         [] => None,
@@ -291,7 +293,7 @@ fn together(previous: &PreviousManifest) -> String {
     format!("with {releases}: k = {}{}", previous.k, l.collect::<String>())
 }
 
-/// Tells the publisher whom earlier releases keep out, by row numbers of the private table.
+/// Tells the publisher who was left out because of earlier releases, by row numbers of the private table.
 pub(crate) fn left_out(rows: &[u64]) -> Option<String> {
     let named: Vec<String> = rows.iter().take(MOST_ROWS_NAMED).map(u64::to_string).collect();
     let (row, are) = match rows.len() {
@@ -304,13 +306,13 @@ pub(crate) fn left_out(rows: &[u64]) -> Option<String> {
         n => format!(" and {n} more, all of which --json lists,"),
     };
     Some(format!(
-        "{row} {}{more} of the private table {are} left out: beside the earlier releases no class can take them (only \
+        "{row} {}{more} of the private table {are} left out, because beside the earlier releases no class can take them (only \
          you are told which)",
         named.join(", ")
     ))
 }
 
-/// What one release for all audiences loses less than one on the union of their columns.
+/// How much less one release for all audiences loses than a release on the union of their columns.
 fn saved(savings: &SavingsManifest) -> String {
     if savings.shape == "unchanged" {
         return "everything: the table satisfies every audience as it is".to_owned();
@@ -320,7 +322,7 @@ fn saved(savings: &SavingsManifest) -> String {
     };
     let (release, union) = (savings.release.penalty(), union.penalty());
     if union <= release {
-        return "nothing against one k for all columns together".to_owned();
+        return "nothing, compared with one k for all columns together".to_owned();
     }
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let in_butterflies = percent(savings.in_butterflies);
@@ -330,7 +332,7 @@ fn saved(savings: &SavingsManifest) -> String {
     )
 }
 
-/// What the verifier counted for a setting, in the setting's terms.
+/// The count of the verifier for a setting, in the terms of the setting.
 fn reached(manifest: &Manifest, column: &str, key: &str) -> Option<String> {
     reached_of(manifest.achieved.sensitive.get(column)?, key)
 }
@@ -355,8 +357,8 @@ fn setting_text(setting: &Setting) -> String {
     }
 }
 
-/// For programs: the manifest, where the release is, null after a dry run, and beside earlier releases the rows that are
-/// left out because of them.
+/// For programs: the manifest, and where the release is, which is null after a dry run. With earlier releases also the rows
+/// that were left out because of them.
 pub(crate) fn json(manifest: &Manifest, place: Option<&str>, rows_left_out: &[u64]) -> String {
     let mut object = serde_json::to_value(manifest).unwrap_or_default();
     if let Value::Object(fields) = &mut object {

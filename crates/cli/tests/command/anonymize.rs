@@ -1,4 +1,4 @@
-//! `kohort anonymize`, where all is well.
+//! `kohort anonymize` with valid input.
 
 use insta::assert_snapshot;
 
@@ -43,7 +43,7 @@ fn a_spec_becomes_a_release() {
 fn flags_mean_what_the_spec_means() {
     let folder = clinic();
     assert_eq!(folder.run(&["anonymize", "release.toml", "-o", "by-spec"]).code, 0);
-    // The file's codes are numbers by themselves; the spec calls them text.
+    // The codes in the file look like numbers, but the spec calls them text. Flags can't say that.
     let ran = folder.run(&with(FLAGS, &["-o", "by-flags"]));
     assert_eq!(ran.code, 0, "{ran}");
     assert_eq!(folder.read("by-spec/patients.csv"), folder.read("by-flags/patients.csv"));
@@ -53,7 +53,7 @@ fn flags_mean_what_the_spec_means() {
 fn datafly_takes_persons_block_by_block() {
     let spec = "k = 2\nalgorithm = \"datafly\"\n[datafly]\nblock = 2\n[tables.t]\nfile = \"t.csv\"\nperson = \"id\"\n\
                 columns = { id = \"identifier\", age = \"quasi\", ward = \"plain\" }\n";
-    // In the order of persons, neighbours differ in age; 10 comes after 9.
+    // In the order of persons, neighbours differ in age; and 10 comes after 9.
     let rows = ["7,30,a", "8,60,b", "9,31,c", "10,61,d"];
     let file = |rows: &[&str]| format!("id,age,ward\n{}\n", rows.join("\n"));
     let shuffled = [rows[2], rows[0], rows[3], rows[1]];
@@ -76,7 +76,7 @@ fn a_full_domain_search_makes_least_what_it_is_told() {
     let spec = "k = 2\nalgorithm = \"full-domain\"\n[full_domain]\nobjective = \"lm\"\n[tables.t]\nfile = \"t.csv\"\n\
                 columns = { ward = \"quasi\", sex = \"quasi\" }\n";
     let rows = "ward,sex\nnorth,f\nnorth,m\nsouth,f\nsouth,f\nsouth,f\nsouth,m\nsouth,m\nsouth,m\n";
-    // Either column alone can be shown at the same LM, but by sex the classes are equal: 16 + 16 is less than 4 + 36.
+    // Showing either column alone has the same LM, but by sex the classes have equal sizes: 16 + 16 is less than 4 + 36.
     let by_ward = format!("ward,sex\n{}{}", "north,*\n".repeat(2), "south,*\n".repeat(6));
     let by_sex = format!("ward,sex\n{}{}", "*,f\n".repeat(4), "*,m\n".repeat(4));
     for (objective, expected) in [("lm", by_ward), ("dm", by_sex)] {

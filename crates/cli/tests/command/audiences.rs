@@ -1,8 +1,7 @@
-//! One release for several audiences: the accidents of the paper, end to end, and what can be wrong with them.
+//! One release for several audiences: the accidents of the paper from end to end, and wrong input.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use crate::runner::{Folder, Ran};
 
@@ -51,7 +50,7 @@ pub(crate) fn released() -> Folder {
     folder
 }
 
-/// A release whose labels nothing explains, so that a forged label is judged by what it does to the classes.
+/// A release without hierarchy files, so that a forged label is judged by its effect on the classes.
 fn released_without_hierarchies() -> Folder {
     let folder = with_spec(&format!("hierarchies = \"withhold\"\n{SPEC}"));
     let ran = folder.run(RUN);
@@ -59,7 +58,7 @@ fn released_without_hierarchies() -> Folder {
     folder
 }
 
-/// Runs in vain, and finds no cell in what is said.
+/// Runs, expects a failure, and checks that no message shows a cell.
 fn refused(folder: &Folder, arguments: &[&str]) -> Ran {
     let ran = folder.run_in_vain(arguments);
     assert_ne!(ran.code, 0);
@@ -69,32 +68,10 @@ fn refused(folder: &Folder, arguments: &[&str]) -> Ran {
     ran
 }
 
-fn manifest(folder: &Folder) -> Value {
-    serde_json::from_str(&folder.read("out/manifest.json")).unwrap()
-}
-
 fn sorted(text: &str) -> Vec<&str> {
     let mut rows: Vec<&str> = text.lines().skip(1).collect();
     rows.sort_unstable();
     rows
-}
-
-/// Changes the released table, and the digest in the manifest so that it fits.
-fn forge(folder: &Folder, change: impl FnOnce(&str) -> String) {
-    let table = folder.read("out/accident.csv");
-    let forged = change(&table);
-    assert_ne!(table, forged);
-    folder.write("out/accident.csv", forged.as_bytes());
-    let digest = |text: &str| -> String { Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect() };
-    let manifest = folder.read("out/manifest.json");
-    folder.write("out/manifest.json", manifest.replace(&digest(&table), &digest(&forged)).as_bytes());
-}
-
-/// Changes the manifest.
-fn claim(folder: &Folder, change: impl FnOnce(&mut Value)) {
-    let mut manifest = manifest(folder);
-    change(&mut manifest);
-    folder.write("out/manifest.json", manifest.to_string().as_bytes());
 }
 
 #[test]
@@ -120,7 +97,7 @@ fn the_accidents_of_the_paper_become_a_butterfly() {
 #[test]
 fn the_manifest_says_what_each_audience_asked_for_and_got() {
     let folder = released();
-    let manifest = manifest(&folder);
+    let manifest = folder.manifest();
     let hr = json!({ "k": 2, "quasi": ["occupation", "age", "postcode"] });
     let insurer = json!({ "k": 2, "quasi": ["age", "vehicle", "postcode"] });
     assert_eq!(manifest["audiences"], json!({ "hr": hr, "insurer": insurer }));
@@ -156,7 +133,7 @@ fn what_all_know_together_is_held_to_a_k_of_its_own() {
     let folder = with_spec(&format!("{SPEC}[collusion]\nk = 2\n"));
     let ran = folder.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
-    let manifest = manifest(&folder);
+    let manifest = folder.manifest();
     assert_eq!((&manifest["requirement"]["collusion_k"], &manifest["achieved"]["collusion_k"]), (&json!(2), &json!(2)));
     assert!(ran.stderr.contains("all together     k = 2 asked, 2 reached"), "{ran}");
     let ran = folder.run(&["verify", "out", "--against", "release.toml"]);
@@ -169,7 +146,7 @@ fn a_k_above_an_audience_s_own_may_be_asked_of_all_together() {
     let folder = with_spec(&format!("{SPEC}[collusion]\nk = 4\n"));
     let ran = folder.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
-    assert_eq!(manifest(&folder)["achieved"]["audiences"], json!({ "hr": 4, "insurer": 4 }));
+    assert_eq!(folder.manifest()["achieved"]["audiences"], json!({ "hr": 4, "insurer": 4 }));
 }
 
 #[test]
@@ -180,7 +157,7 @@ fn a_table_that_satisfies_every_audience_is_left_as_it_is() {
     let ran = folder.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
     assert_eq!(sorted(&folder.read("out/pairs.csv")), sorted(THREE_PAIRS));
-    assert_eq!(manifest(&folder)["savings"]["shape"], "unchanged");
+    assert_eq!(folder.manifest()["savings"]["shape"], "unchanged");
     assert!(ran.stderr.contains("the table satisfies every audience as it is"), "{ran}");
 }
 
@@ -203,7 +180,7 @@ fn every_form_of_release_is_verified_for_its_audiences() {
 #[test]
 fn a_forged_release_fails_for_the_audience_it_gives_people_away_to() {
     let folder = released_without_hierarchies();
-    forge(&folder, |table| table.replacen("Truck", "Red Truck", 1));
+    folder.forge("out/accident.csv", |table| table.replacen("Truck", "Red Truck", 1));
     assert_snapshot!("audiences_forged", refused(&folder, &["verify", "out"]));
     let against = refused(&folder, &["verify", "out", "--against", "release.toml"]);
     assert_eq!(against.code, 1);
@@ -213,9 +190,9 @@ fn a_forged_release_fails_for_the_audience_it_gives_people_away_to() {
 #[test]
 fn a_release_that_is_no_recoding_fails_against_the_table() {
     let folder = released_without_hierarchies();
-    // Everybody a medical sedan: k for all, and not true.
-    forge(&folder, |table| table.replace("Finance", "Medical").replace("Truck", "Sedan"));
-    claim(&folder, |manifest| {
+    // After this change everybody has k others, but the table is not true.
+    folder.forge("out/accident.csv", |table| table.replace("Finance", "Medical").replace("Truck", "Sedan"));
+    folder.claim(|manifest| {
         manifest["classes"] = json!(1);
         manifest["achieved"]["k"] = json!(4);
         manifest["achieved"]["collusion_k"] = json!(4);
@@ -227,25 +204,25 @@ fn a_release_that_is_no_recoding_fails_against_the_table() {
 #[test]
 fn a_manifest_that_claims_too_much_or_asks_for_too_little_is_found() {
     let folder = released();
-    claim(&folder, |manifest| {
+    folder.claim(|manifest| {
         manifest["achieved"]["audiences"]["hr"] = json!(3);
         manifest["achieved"]["collusion_k"] = json!(2);
     });
     assert_snapshot!("audiences_claimed_too_much", refused(&folder, &["verify", "out"]));
 
-    // An audience that knows less than it does: the column is known to nobody then.
+    // The manifest claims that an audience knows less than it does. Then nobody knows the column.
     let folder = released();
-    claim(&folder, |manifest| manifest["audiences"]["insurer"]["quasi"] = json!(["age", "postcode"]));
+    folder.claim(|manifest| manifest["audiences"]["insurer"]["quasi"] = json!(["age", "postcode"]));
     assert_snapshot!("audiences_column_of_nobody", refused(&folder, &["verify", "out"]));
     let against = refused(&folder, &["verify", "out", "--against", "release.toml"]);
-    assert!(against.stderr.contains("asks for something else than manifest.json says"), "{against}");
+    assert!(against.stderr.contains("asks for something other than manifest.json says"), "{against}");
 
     let folder = released();
-    claim(&folder, |manifest| manifest["audiences"]["hr"]["quasi"] = json!(["occupation", "age", "zip"]));
+    folder.claim(|manifest| manifest["audiences"]["hr"]["quasi"] = json!(["occupation", "age", "zip"]));
     assert_snapshot!("audiences_column_of_none", refused(&folder, &["verify", "out"]));
 
     let folder = released();
-    claim(&folder, |manifest| manifest["requirement"]["collusion_k"] = json!(2));
+    folder.claim(|manifest| manifest["requirement"]["collusion_k"] = json!(2));
     assert_snapshot!("audiences_collusion", refused(&folder, &["verify", "out"]));
 }
 
@@ -287,7 +264,7 @@ fn more_than_ten_audiences_are_served() {
     let folder = with_spec(&format!("{SPEC}{audiences}"));
     let ran = folder.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
-    assert_eq!(manifest(&folder)["achieved"]["audiences"].as_object().unwrap().len(), 14);
+    assert_eq!(folder.manifest()["achieved"]["audiences"].as_object().unwrap().len(), 14);
 }
 
 #[test]
@@ -300,13 +277,13 @@ fn coalitions_hidden_columns_and_steering_are_asked_counted_and_recorded() {
     let ran = folder.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
     assert!(ran.stderr.contains("by common columns alone"), "{ran}");
-    let recorded = manifest(&folder);
+    let recorded = folder.manifest();
     let asked = json!({ "audiences": ["hr", "insurer"], "k": 2, "sensitive": { "faulty": { "alpha": 1.0 } } });
     assert_eq!(recorded["requirement"]["coalitions"], json!({ "both": asked }));
     assert_eq!(recorded["requirement"]["steer"], "common");
     assert_eq!(recorded["audiences"]["hr"]["sensitive"], json!({ "vehicle": { "l": 2 } }));
     assert!(recorded["achieved"]["coalitions"]["both"]["k"].as_u64().unwrap() >= 2);
-    // Figures that depend on columns of several audiences would tell about them.
+    // Figures that depend on columns of several audiences would tell each about the columns of others.
     assert_eq!(recorded["risk"]["highest"].get("before"), None);
     for key in ["union", "separate", "bound", "steer_cost"] {
         assert_eq!(recorded["savings"].get(key), None, "{key}");
@@ -315,9 +292,9 @@ fn coalitions_hidden_columns_and_steering_are_asked_counted_and_recorded() {
         let ran = folder.run_in_vain(arguments);
         assert_eq!(ran.code, 0, "{ran}");
     }
-    claim(&folder, |manifest| manifest["achieved"]["coalitions"]["both"]["k"] = json!(9));
+    folder.claim(|manifest| manifest["achieved"]["coalitions"]["both"]["k"] = json!(9));
     assert_eq!(folder.run_in_vain(&["verify", "out"]).code, 1);
-    claim(&folder, |manifest| manifest["requirement"]["coalitions"]["both"]["k"] = json!(9));
+    folder.claim(|manifest| manifest["requirement"]["coalitions"]["both"]["k"] = json!(9));
     assert!(refused(&folder, &["verify", "out"]).stderr.contains("coalition 'both'"));
 }
 

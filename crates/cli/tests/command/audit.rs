@@ -1,4 +1,4 @@
-//! Several releases read together: the two of the paper fail, our one release passes.
+//! Audits of several releases: the two releases of the paper fail, and one release for both audiences passes.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn releases() -> Folder {
     Folder::with(&[("insurer.csv", INSURER), ("hr.csv", HR), ("vehicle.csv", VEHICLES), ("occupation.csv", JOBS)])
 }
 
-/// Audits in vain, and finds no cell in what is said.
+/// Audits, checks that nothing is written and that no message shows a cell.
 fn audit(folder: &Folder, arguments: &[&[&str]]) -> Ran {
     let ran = folder.run_in_vain(&[&["audit"], arguments.concat().as_slice()].concat());
     for cell in ["Dentist", "Medical", "Truck", "31043", "Yes"] {
@@ -107,7 +107,7 @@ fn bounds_and_other_formats_are_understood() {
     ] {
         let ran = folder.run(&[&["anonymize", "spec.toml"], flags].concat());
         assert_eq!(ran.code, 0, "{ran}");
-        // The bounds of a range and a value in it meet in the value.
+        // A range and a value in it have only the value in common.
         let ran = audit(&folder, &[&[file, "ages.csv", "--audience", "x=age", "--json"]]);
         assert_eq!(ran.code, 0, "{ran}");
         let found: Value = serde_json::from_str(&ran.stdout).unwrap();

@@ -1,5 +1,5 @@
-//! Whatever is wrong with the input: a message with place and remedy, the right exit code, nothing written, and no
-//! cell of the table shown.
+//! Wrong input of every kind: the message says where and what to do, the exit code is right, nothing is written, and no cell
+//! is shown.
 
 use insta::assert_snapshot;
 
@@ -8,7 +8,7 @@ use crate::runner::{Folder, PATIENTS, Ran, SPEC};
 /// Values of the small clinic that no message may show.
 const CELLS: &[&str] = &["Ada", "88512", "asthma", "north", "secret"];
 
-/// Runs the small clinic's spec on these files in vain.
+/// Runs the spec of the small clinic on these files, and expects that nothing is written.
 fn refused(files: &[(&str, &str)]) -> Ran {
     let folder = Folder::with(&[("patients.csv", PATIENTS), ("release.toml", SPEC)]);
     for (name, text) in files {
@@ -27,12 +27,12 @@ fn refused_in(folder: &Folder, arguments: &[&str]) -> Ran {
     ran
 }
 
-/// The small clinic's spec with another table.
+/// Runs the spec of the small clinic on another table.
 fn refused_table(text: &str) -> Ran {
     refused(&[("patients.csv", text)])
 }
 
-/// The small clinic's table with one line of its spec changed.
+/// Runs the table of the small clinic with one line of its spec changed.
 fn refused_spec(line: &str, instead: &str) -> Ran {
     assert!(SPEC.contains(line));
     refused(&[("release.toml", &SPEC.replace(line, instead))])
@@ -223,7 +223,9 @@ fn flags_that_do_not_fit() {
     let mut flags = vec!["patients.csv", "--k", "0", "--quasi", "age,zip", "--plain", "age", "--person", "zip"];
     flags.extend(["--sensitive", "disease:l=0,tt=3", "--hierarchy", "ward=flat", "--leftovers", "suppress"]);
     assert_snapshot!("flags_with_many_problems", run(&flags));
-    assert_snapshot!("flags_with_memory", run(&["release.toml", "--memory", "2GB"]));
+    assert_snapshot!("flags_with_memory", run(&["release.toml", "--memory", "plenty"]));
+    let ran = refused_in(&folder, &["anonymize", "release.toml", "-o", "-", "--memory", "2GB"]);
+    assert_snapshot!("flags_with_memory_and_stdout", ran);
     assert_snapshot!("flags_with_an_unknown_format", run(&["release.toml", "--format", "xlsx"]));
     assert_snapshot!("flags_with_no_threads", run(&["release.toml", "--threads", "0"]));
     let ran = refused_in(&folder, &["anonymize", "release.toml", "-o", "-", "--format", "parquet"]);

@@ -1,7 +1,7 @@
-//! Every cell of a private table is a canary, and no message, JSON object or manifest ever shows one.
+//! Every cell of a private table is a canary, and no message, JSON object or manifest may show one.
 //!
-//! Each case breaks the input, or asks for what can't be had, in one way. Cells are long and distinct, so that finding
-//! one in the output is no chance. Cases that end with a release look at everything but the released tables.
+//! Each case breaks the input, or asks for something impossible, in one way. Cells are long and distinct, so finding one in
+//! the output can't be chance. Cases that end with a release look at everything except the released tables.
 
 use std::collections::BTreeSet;
 
@@ -45,7 +45,7 @@ fn people() -> String {
     [HEADER.to_owned()].into_iter().chain(rows).map(|row| row + "\n").collect()
 }
 
-/// The private files of a case. Each cell that stands in one of them and is long enough is a canary.
+/// The private files of a case. Every cell of them that is long enough is a canary.
 struct Case {
     name: &'static str,
     files: Vec<(&'static str, Vec<u8>)>,
@@ -88,7 +88,7 @@ impl Case {
         cells.map(str::trim).filter(|cell| cell.len() >= 6 && !words.contains(cell)).map(str::to_owned).collect()
     }
 
-    /// Runs everything, as words and as JSON, and returns what is shown that must not be.
+    /// Runs everything, with words and with JSON, and returns the canaries that are shown.
     fn leaks(&self) -> Vec<String> {
         let canaries = self.canaries();
         assert!(canaries.len() >= N_PERSONS, "{}: nothing to look for", self.name);
@@ -117,7 +117,7 @@ impl Case {
     }
 }
 
-/// All that a run says: its words, its JSON and the manifest.
+/// The whole output of a run: words, JSON and the manifest.
 fn shown(folder: &Folder, ran: &Ran) -> Vec<(&'static str, String)> {
     let mut shown = vec![("stdout", ran.stdout.clone()), ("stderr", ran.stderr.clone())];
     if folder.path("out/manifest.json").exists() {
@@ -131,7 +131,7 @@ fn assert_silent(cases: &[Case]) {
     assert!(leaks.is_empty(), "{}", leaks.join("\n"));
 }
 
-/// The spec with one line, or a part of one, replaced.
+/// The spec with a line, or a part of one, replaced.
 fn spec(line: &str, instead: &str) -> String {
     assert!(SPEC.contains(line), "{line}");
     SPEC.replace(line, instead)

@@ -1,9 +1,8 @@
-//! Cells are read without the spec: by `verify`, by `estimate`, and by whoever has the manifest.
+//! Cells can be read without the spec: by `verify`, by `estimate`, and by anybody who has the manifest.
 
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
-use crate::runner::{Folder, Ran};
+use crate::runner::{Folder, Ran, digest};
 use crate::stranger::Dice;
 
 /// People with decimals, dates, codes and jobs, as a German office writes them.
@@ -53,12 +52,8 @@ fn office(spec: &str, more: &[&str]) -> Folder {
     folder
 }
 
-fn manifest(folder: &Folder) -> Value {
-    serde_json::from_str(&folder.read("out/manifest.json")).unwrap()
-}
-
 fn column(folder: &Folder, name: &str) -> Value {
-    manifest(folder)["tables"][0]["columns"][name].clone()
+    folder.manifest()["tables"][0]["columns"][name].clone()
 }
 
 fn assert_verified(folder: &Folder) {
@@ -76,20 +71,9 @@ fn estimated(folder: &Folder, conditions: &str) -> f64 {
     (found["count"].as_f64().unwrap() * 1e6).round() / 1e6
 }
 
-/// Changes the manifest of the release.
-fn forge(folder: &Folder, change: impl FnOnce(&mut Value)) {
-    let mut forged = manifest(folder);
-    change(&mut forged);
-    folder.write("out/manifest.json", forged.to_string().as_bytes());
-}
-
-fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[test]
 fn a_decimal_comma_is_no_reason_to_reject_an_ordered_t() {
-    // By value t is 0.18 in every class. Ordered as texts, with 1000,5 before 9,5, it would be 0.43.
+    // By value t is 0.18 in every class. If pay were ordered as text, with 1000,5 before 9,5, t would be 0.43.
     let table = "weight;pay\n61;10,5\n62;100,5\n71;30,5\n72;300,5\n81;200,5\n82;9,5\n91;1000,5\n92;20,5\n";
     let spec = "k = 2\n[tables.t]\nfile = \"t.csv\"\nseparator = \";\"\ndecimal = \",\"\n[tables.t.columns]\n\
                 weight = \"quasi\"\npay = { role = \"sensitive\", t = 0.2, distance = \"ordered\" }\n";
@@ -113,7 +97,7 @@ fn german_dates_decimals_and_nulls_are_verified_and_said() {
         assert_eq!(column(&folder, "pay"), json!({ "role": "sensitive", "type": "decimal", "decimal": "," }));
     }
     let folder = office(&office_spec(COLUMNS), &[]);
-    assert_eq!(manifest(&folder)["tables"][0]["csv"], json!({ "separator": ";", "encoding": "utf-8", "null": "" }));
+    assert_eq!(folder.manifest()["tables"][0]["csv"], json!({ "separator": ";", "encoding": "utf-8", "null": "" }));
 }
 
 #[test]
@@ -124,7 +108,7 @@ fn copied_columns_have_the_type_of_what_is_released() {
     let folder = Folder::with(&[("release.toml", spec), ("t.csv", table)]);
     let ran = folder.run(&["anonymize", "release.toml", "-o", "out", "--accept-risks"]);
     assert_eq!(ran.code, 0, "{ran}");
-    // Texts were counted, so `1.5` and `1.50` are two values to everybody who counts again.
+    // Cells were counted as texts, so `1.5` and `1.50` are two values for everybody who counts again.
     assert_verified(&folder);
     assert_eq!(column(&folder, "a"), json!({ "role": "sensitive", "type": "decimal", "compared_as": "text" }));
     let types: Vec<Value> = ["b", "c", "d", "e"].iter().map(|name| column(&folder, name)["type"].clone()).collect();
@@ -158,7 +142,7 @@ fn the_released_hierarchy_has_what_shown_labels_stand_for_and_nothing_else() {
         let (label, _) = line.split_once(',').unwrap();
         assert!(released.lines().any(|row| row.split(';').any(|cell| cell == label)), "{label} is not shown");
     }
-    // The midwife is nobody in the table, and listed all the same: who is there must not show.
+    // Nobody in the table is a midwife, but the value is listed, because the list must not tell who is there.
     assert!(listing.contains("care,midwife\n"), "{listing}");
     for unshown in ["hospitality", "waiter", "mining", "miner", "services", "any job"] {
         assert!(!listing.contains(unshown), "{unshown}: {listing}");
@@ -190,7 +174,10 @@ fn a_publisher_whose_hierarchy_may_come_from_the_table_is_told_and_can_withhold_
     let folder = Folder::with(&[("release.toml", spec), ("t.csv", table), ("jobs.csv", own)]);
     let ran = folder.run(&["anonymize", "release.toml", "-o", "out"]);
     assert_eq!(ran.code, 0, "{ran}");
-    assert!(ran.stderr.contains("note: the released hierarchy of 'job' lists no value that the table lacks"), "{ran}");
+    assert!(
+        ran.stderr.contains("note: the released hierarchy of 'job' lists only values that the table holds"),
+        "{ran}"
+    );
     assert!(!folder.read("out/manifest.json").contains("lacks"), "readers would learn that the table holds all values");
 
     folder.write("release.toml", format!("hierarchies = \"withhold\"\n{spec}").as_bytes());
@@ -205,11 +192,11 @@ fn a_publisher_whose_hierarchy_may_come_from_the_table_is_told_and_can_withhold_
     assert!(ran.stderr.contains("nothing says which values they stand for"), "{ran}");
 }
 
-/// Rewrites the released hierarchy, and makes the manifest speak of the new file.
+/// Replaces the released hierarchy, and its digest in the manifest.
 fn relist(folder: &Folder, listing: &str) {
     folder.write("out/office.job.hierarchy.csv", listing.as_bytes());
     let sha256 = digest(listing.as_bytes());
-    forge(folder, |manifest| manifest["tables"][0]["columns"]["job"]["labels"]["sha256"] = sha256.into());
+    folder.claim(|manifest| manifest["tables"][0]["columns"]["job"]["labels"]["sha256"] = sha256.into());
 }
 
 #[test]
@@ -228,15 +215,15 @@ fn a_released_hierarchy_that_was_changed_is_found_out() {
 
     relist(&folder, &listing.replace("land,fisher", "land,nurse"));
     let ran = verify(&folder, &[]);
-    assert!(ran.code == 1 && ran.stderr.contains("lists values that no tree has"), "{ran}");
+    assert!(ran.code == 1 && ran.stderr.contains("has labels that do not form a tree"), "{ran}");
 
-    // Files alone can't tell that a value is missing. The spec can.
+    // The files alone don't show that a value is missing. The spec does.
     relist(&folder, &listing.replace("care,midwife\n", ""));
     assert_eq!(verify(&folder, &[]).code, 0);
     let ran = verify(&folder, &["--against", "release.toml"]);
-    assert!(ran.code == 1 && ran.stderr.contains("the cells of 'job' are read otherwise than they were made"), "{ran}");
+    assert!(ran.code == 1 && ran.stderr.contains("describes the cells of 'job' wrongly"), "{ran}");
 
-    forge(&folder, |manifest| {
+    folder.claim(|manifest| {
         let labels = manifest["tables"][0]["columns"]["job"]["labels"].as_object_mut().unwrap();
         labels.remove("file");
         labels.remove("sha256");
@@ -257,13 +244,13 @@ fn a_manifest_that_says_how_to_misread_cells_is_found_out() {
     ];
     for (name, key, value) in cases {
         let folder = office(&office_spec(COLUMNS), &[]);
-        forge(&folder, |manifest| manifest["tables"][0]["columns"][name][key] = value.clone());
+        folder.claim(|manifest| manifest["tables"][0]["columns"][name][key] = value.clone());
         let ran = folder.run(&["verify", "out", "--against", "release.toml"]);
         assert_ne!(ran.code, 0, "{name} {key}: {ran}");
     }
-    // A label that the rule does not make is found without the spec.
+    // A label that the rule can't make is found without the spec.
     let folder = office(&office_spec(COLUMNS), &[]);
-    forge(&folder, |manifest| {
+    folder.claim(|manifest| {
         manifest["tables"][0]["columns"]["weight"]["labels"]["steps"] = json!([7.0]);
     });
     let ran = folder.run(&["verify", "out"]);
@@ -278,7 +265,7 @@ fn releases_of_earlier_versions_are_verified_as_they_were() {
                    pay = { role = \"sensitive\", l = 2 }\n";
     let folder = office(&office_spec(columns), &[]);
     std::fs::remove_file(folder.path("out/office.job.hierarchy.csv")).unwrap();
-    forge(&folder, |manifest| {
+    folder.claim(|manifest| {
         let table = manifest["tables"][0].as_object_mut().unwrap();
         table.remove("csv");
         for column in table["columns"].as_object_mut().unwrap().values_mut() {
@@ -312,7 +299,7 @@ fn hierarchies_are_released_beside_many_tables_and_beside_registers() {
     assert_verified(&folder);
     assert!(folder.read("out/person.job.hierarchy.csv").contains("care,midwife"));
     assert!(folder.read("out/visit.job.hierarchy.csv").contains("miner,miner"));
-    let keys = manifest(&folder)["tables"][0]["columns"]["id"].clone();
+    let keys = folder.manifest()["tables"][0]["columns"]["id"].clone();
     assert_eq!(keys, json!({ "role": "key", "type": "integer" }));
 
     let spec = "k = 2\n[tables.t]\nfile = \"t.csv\"\nperson = \"id\"\n[tables.t.columns]\nid = \"identifier\"\n\
@@ -337,7 +324,7 @@ fn hierarchies_are_released_beside_many_tables_and_beside_registers() {
         ran_well(&folder.run_in_vain(arguments));
     }
     assert!(folder.path("out/t.job.hierarchy.csv").exists());
-    assert_eq!(manifest(&folder)["tables"][0]["columns"]["born"]["labels"]["rule"], "dates");
+    assert_eq!(folder.manifest()["tables"][0]["columns"]["born"]["labels"]["rule"], "dates");
 }
 
 #[test]
@@ -352,7 +339,7 @@ fn what_audiences_learn_from_labels_is_counted_alike_with_and_without_the_spec()
     let (mut n_whole, mut n_in_part) = (0, 0);
     for seed in 0..24 {
         let mut dice = Dice(seed);
-        // Few ages and places in some tables, so that one label may hold everybody.
+        // Some tables have few ages and places, so that one label may hold everybody.
         let (ages, places) = (1 + dice.roll(30), 1 + dice.roll(40));
         let mut table = "age,born,plz,job,sex,word,weight\n".to_owned();
         for _ in 0..8 + dice.roll(20) {

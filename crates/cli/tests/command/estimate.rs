@@ -1,4 +1,4 @@
-//! Estimates from releases of one table and of several, and what can't be asked.
+//! Estimates from releases of one table and of several, and conditions that are refused.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};

@@ -1,5 +1,7 @@
 //! Help, and commands that only print.
 
+use std::collections::BTreeSet;
+
 use insta::assert_snapshot;
 
 use crate::runner::Folder;
@@ -22,6 +24,7 @@ fn every_command_has_help() {
         "schema",
         "explain",
         "completions",
+        "man",
     ] {
         let mut arguments: Vec<&str> = command.split_whitespace().collect();
         arguments.push("--help");
@@ -50,19 +53,47 @@ fn wrong_use_ends_in_exit_code_2() {
 }
 
 #[test]
-fn the_schema_is_json() {
-    let ran = Folder::new().run(&["schema"]);
-    let schema: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
-    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
-}
-
-#[test]
 fn completions_are_printed_for_every_shell() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let ran = Folder::new().run(&["completions", shell]);
         assert_eq!(ran.code, 0);
         assert!(ran.stdout.contains("max-suppressed"), "{shell}");
     }
+}
+
+#[test]
+fn manual_pages_are_printed_and_written_one_per_command() {
+    let folder = Folder::new();
+    let printed = folder.run(&["man"]);
+    assert_eq!((printed.code, printed.stderr.as_str()), (0, ""));
+    assert!(printed.stdout.contains(".TH kohort 1"), "{printed}");
+    std::fs::create_dir(folder.path("man1")).unwrap();
+    assert_eq!(folder.run(&["man", "-o", "man1"]).code, 0);
+    let entries = std::fs::read_dir(folder.path("man1")).unwrap();
+    let names: BTreeSet<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let commands = [
+        "kohort",
+        "kohort-anonymize",
+        "kohort-audit",
+        "kohort-check",
+        "kohort-completions",
+        "kohort-estimate",
+        "kohort-explain",
+        "kohort-hierarchy",
+        "kohort-hierarchy-check",
+        "kohort-hierarchy-make",
+        "kohort-hierarchy-show",
+        "kohort-init",
+        "kohort-man",
+        "kohort-schema",
+        "kohort-verify",
+    ];
+    assert_eq!(names, BTreeSet::from(commands.map(|command| format!("{command}.1"))));
+    assert_eq!(folder.read("man1/kohort.1"), printed.stdout);
+    let page = folder.read("man1/kohort-anonymize.1");
+    assert!(page.contains(".TH kohort-anonymize 1") && page.contains("max\\-suppressed"), "{page}");
+    let ran = folder.run(&["man", "-o", "missing"]);
+    assert_eq!(ran.code, 2, "{ran}");
 }
 
 #[test]
@@ -78,7 +109,7 @@ fn words_are_explained() {
 #[test]
 fn programs_that_are_not_installed_are_named() {
     let folder = Folder::new();
-    // In a folder of its own: where it was built, others may have been too.
+    // The command is linked into a folder of its own, because its build folder may hold the other programs.
     let alone = folder.path(&format!("kohort{}", std::env::consts::EXE_SUFFIX));
     std::fs::hard_link(env!("CARGO_BIN_EXE_kohort"), &alone).unwrap();
     let bin = alone.parent().unwrap().canonicalize().unwrap();
@@ -97,7 +128,7 @@ fn programs_that_are_not_installed_are_named() {
 #[test]
 fn programs_beside_the_command_are_run_with_its_arguments() {
     let folder = Folder::new();
-    // The command itself, under the other's name, is a program of the right version.
+    // A copy of the command under the name of the other program has the right version.
     for name in ["kohort", "kohort-sql"] {
         let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
         std::fs::hard_link(env!("CARGO_BIN_EXE_kohort"), folder.path(&name)).unwrap();

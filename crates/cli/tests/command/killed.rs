@@ -1,4 +1,4 @@
-//! A run that is killed leaves no release, and nothing that is in the way of the next.
+//! A run that is killed leaves no release, and nothing that blocks the next run.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -17,7 +17,7 @@ fn a_run_that_is_killed_while_it_reads_leaves_nothing() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // More than a pipe holds: it is in the midst of reading when all of this is written, and waits for the rest.
+    // This is more than a pipe holds. So when all of it is written, the run is reading and waits for the rest.
     let mut table = b"age\n".to_vec();
     table.extend(b"30\n".repeat(1 << 18));
     let mut stdin = child.stdin.take().unwrap();

@@ -1,4 +1,4 @@
-//! The command as a user meets it: what it prints, how it ends, what it writes and what it leaves alone.
+//! The command as a user meets it: its output, its exit codes, the files it writes and those it leaves alone.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -8,6 +8,7 @@ mod audit;
 mod bad_input;
 mod bounds;
 mod canaries;
+mod cancelled;
 mod cells;
 mod check;
 mod documents;
@@ -17,10 +18,12 @@ mod hierarchy;
 mod init;
 mod killed;
 mod many_tables;
+mod memory;
 mod notes;
 mod register;
 mod republication;
 mod risks;
 mod runner;
+mod schemas;
 mod stranger;
 mod verify;

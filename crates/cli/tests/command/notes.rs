@@ -1,4 +1,4 @@
-//! Nothing is done in silence: what a job does otherwise than its spec says is printed and stands in the manifest.
+//! Nothing is done in silence: where a job differs from what its spec says, the output and the manifest say so.
 
 use serde_json::Value;
 

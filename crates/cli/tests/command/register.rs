@@ -1,12 +1,11 @@
-//! A release beside a public register: the example of the paper, end to end, and what can be wrong with it.
+//! A release with a public register: the example of the paper from end to end, and wrong input.
 
 use std::collections::BTreeMap;
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
-use crate::runner::{Folder, Ran};
+use crate::runner::{Folder, Ran, digest};
 
 const MICRODATA: &str = include_str!("../../../testkit/golden/register/microdata.csv");
 const PUBLIC: &str = include_str!("../../../testkit/golden/register/public.csv");
@@ -70,27 +69,12 @@ fn released() -> Folder {
     folder
 }
 
-fn manifest(folder: &Folder) -> Value {
-    serde_json::from_str(&folder.read("out/manifest.json")).unwrap()
-}
-
-/// The perimeters of all private rows' boxes, which is the paper's NCP, from the loss per column; `ranges` are the
-/// columns' widths.
+/// The sum of the perimeters of the boxes of all private rows, which is the NCP of the paper, from the loss per column.
+/// `ranges` are the widths of the columns.
 fn perimeters(manifest: &Value, ranges: [f64; 2]) -> f64 {
     let loss = |column: &str| manifest["loss"]["columns"][column].as_f64().unwrap();
     let sum = 2.0 * 7.0 * (loss("qi1") * ranges[0] + loss("qi2") * ranges[1]);
     (sum * 1e9).round() / 1e9
-}
-
-/// Changes a released file, and the digest in the manifest so that it fits.
-fn forge(folder: &Folder, file: &str, change: impl FnOnce(&str) -> String) {
-    let text = folder.read(file);
-    let forged = change(&text);
-    assert_ne!(text, forged);
-    folder.write(file, forged.as_bytes());
-    let digest = |text: &str| -> String { Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect() };
-    let manifest = folder.read("out/manifest.json");
-    folder.write("out/manifest.json", manifest.replace(&digest(&text), &digest(&forged)).as_bytes());
 }
 
 fn refused(folder: &Folder, arguments: &[&str], code: i32) -> Ran {
@@ -105,7 +89,7 @@ fn estimate(folder: &Folder, query: &str, more: &[&str]) -> Value {
     serde_json::from_str(&ran.stdout).unwrap()
 }
 
-/// The estimated count, and how many of each value, to four places.
+/// The estimated count, and the count of each value, rounded to four places.
 fn figures(found: &Value) -> (f64, Vec<f64>) {
     let round = |value: &Value| (value.as_f64().unwrap() * 1e4).round() / 1e4;
     let values = found["sensitive"]["sa"].as_array().unwrap().iter().map(|entry| round(&entry["count"]));
@@ -114,7 +98,7 @@ fn figures(found: &Value) -> (f64, Vec<f64>) {
 
 #[test]
 fn the_register_of_the_paper_comes_out_to_the_digit() {
-    // The paper drops register rows that are not needed, which is safe only where presence is public.
+    // The paper drops register rows that are not needed. That is safe only where presence is public.
     for method in ["refine", "direct"] {
         let used = format!("[register]\nmethod = \"{method}\"\nrelease = \"microdata\"\n");
         let folder = with(&format!("{TABLE}{REGISTER}{used}"));
@@ -122,7 +106,7 @@ fn the_register_of_the_paper_comes_out_to_the_digit() {
         assert_eq!(ran.code, 0, "{ran}");
         assert_eq!(folder.read("out/microdata.csv"), ROWS_OF_PAPER);
         assert_eq!(folder.read("out/sensitive.csv"), SENSITIVE);
-        let manifest = manifest(&folder);
+        let manifest = folder.manifest();
         assert_eq!(manifest["register"]["method"], method);
         assert_eq!(manifest["loss"]["dm"], 13.0);
         assert_eq!(perimeters(&manifest, [5.0, 3.0]), 24.0);
@@ -138,8 +122,8 @@ fn the_register_of_the_paper_comes_out_to_the_digit() {
 fn without_the_register_the_same_question_is_answered_worse() {
     let folder = with(TABLE);
     assert_eq!(folder.run(RUN).code, 0);
-    assert_eq!(manifest(&folder)["loss"]["dm"], 25.0);
-    assert_eq!(perimeters(&manifest(&folder), [5.0, 3.0]), 62.0);
+    assert_eq!(folder.manifest()["loss"]["dm"], 25.0);
+    assert_eq!(perimeters(&folder.manifest(), [5.0, 3.0]), 62.0);
     let found = estimate(&folder, QUERY, &["--continuous"]);
     assert_eq!(figures(&found), (3.6667, vec![1.6667, 1.6667, 0.3333]));
     assert_eq!(found["of"], 7.0);
@@ -157,8 +141,8 @@ fn people_read_what_became_of_the_register() {
 
 #[test]
 fn the_manifest_says_which_register_it_was_and_how_sure_presence_is() {
-    let manifest = manifest(&released());
-    let digest: String = Sha256::digest(PUBLIC).iter().map(|byte| format!("{byte:02x}")).collect();
+    let manifest = released().manifest();
+    let digest = digest(PUBLIC.as_bytes());
     let register = json!({
         "name": "public", "date": "2026-01-01", "sha256": digest, "rows": 12, "rows_incomplete": 0, "rows_used": 6
     });
@@ -166,7 +150,7 @@ fn the_manifest_says_which_register_it_was_and_how_sure_presence_is() {
     let join = &manifest["register"];
     assert_eq!((&join["joined_by"], &join["release"]), (&json!("key"), &json!("all")));
     assert_eq!((&join["sensitive_groups"], &join["group_k"]), (&json!(2), &json!(3)));
-    // Of 4 private persons in two classes of 3, one may have 3.
+    // Of 4 private persons in two classes of 3, one class may have 3.
     assert_eq!(
         join["presence"],
         json!({ "highest": 1.0, "average": (3.0 * 4.0 / 3.0 + 1.0 / 4.0) / 7.0, "certain": 0 })
@@ -183,12 +167,12 @@ fn a_class_of_nobody_but_private_persons_is_warned_of() {
     let ran = folder.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
     assert_snapshot!("register_presence", ran);
-    assert_eq!(manifest(&folder)["register"]["presence"]["highest"], 1.0);
+    assert_eq!(folder.manifest()["register"]["presence"]["highest"], 1.0);
 }
 
 #[test]
 fn whoever_hides_among_fakes_is_found_with_the_true_register() {
-    // G1 and G2 were made up by an attacker, who now rules them out.
+    // An attacker made up G1 and G2, and can now rule them out.
     let folder = released();
     folder.write("public.csv", PUBLIC.replace("G1,6,4\nG2,6,4\n", "").as_bytes());
     assert_snapshot!("register_fakes", refused(&folder, &["verify", "out", "--against", "release.toml"], 1));
@@ -218,10 +202,15 @@ fn private_rows_alone_are_released_where_presence_is_public() {
     assert_eq!(ran.code, 0, "{ran}");
     assert_snapshot!("register_microdata", ran);
     assert_eq!(folder.read("out/microdata.csv").lines().count(), 8);
-    assert_eq!(manifest(&folder)["register"]["release"], "microdata");
+    assert_eq!(folder.manifest()["register"]["release"], "microdata");
     let alone = folder.run(&["verify", "out"]);
     assert_eq!(alone.code, 0, "{alone}");
-    assert!(alone.stdout.contains("class sizes can't be recounted without the register"), "{alone}");
+    assert!(
+        alone.stdout.contains(
+            "class sizes can't be counted without the register; verify against the private tables to count them"
+        ),
+        "{alone}"
+    );
     assert_eq!(folder.run(&["verify", "out", "--against", "release.toml"]).code, 0);
     assert_eq!(figures(&estimate(&folder, QUERY, &["--continuous"])), (2.0, vec![1.0, 1.0, 0.0]));
 }
@@ -260,7 +249,7 @@ fn without_a_key_rows_are_joined_by_their_values() {
     assert_eq!(ran.code, 0, "{ran}");
     assert!(ran.stderr.contains("by quasi values, one to one"), "{ran}");
     assert_eq!(folder.read("out/microdata.csv"), ROWS);
-    let register = &manifest(&folder)["register"];
+    let register = &folder.manifest()["register"];
     assert_eq!((&register["joined_by"], &register["unmatched"]), (&json!("values"), &json!("count")));
     assert_eq!(folder.run(&["verify", "out", "--against", "release.toml"]).code, 0);
 }
@@ -273,22 +262,22 @@ fn without_a_key_somebody_unmatched_may_be_somebody_of_the_register() {
     assert!(ran.stderr.contains("in registers     6 of 7 persons\n"), "{ran}");
     assert!(ran.stderr.contains("unmatched        1, each may be a person of the register"), "{ran}");
     assert!(ran.stderr.contains("no register row matches 14.3 % of the persons"), "{ran}");
-    let register = &manifest(&folder)["register"];
+    let register = &folder.manifest()["register"];
     assert_eq!((&register["found"], &register["unmatched"]), (&json!(6), &json!("doubt")));
-    // D is in no register under these values, and may be anybody of it: every class has three others.
+    // No register row has D's values, so D may be anybody of the register, and every class has three other persons.
     let rows = folder.read("out/microdata.csv");
     assert_eq!(rows.lines().filter(|row| row.starts_with("1,\"[1,3]\"")).count(), 3);
     assert_eq!(rows.lines().filter(|row| row.starts_with("\"[2,3]\",\"[2,4]\"")).count(), 4);
     assert_eq!(rows.lines().filter(|row| row.starts_with("\"[4,9]\",\"[2,9]\"")).count(), 6);
     assert_eq!(folder.run(&["verify", "out", "--against", "release.toml"]).code, 0);
 
-    // The release that counts D, who is in no register, beside V, who may be D, is not one of this spec.
+    // A release that counts both D, who is in no register, and V, who may be D, does not fit this spec.
     folder
         .write("count.toml", format!("{}[register]\nunmatched = \"count\"\n", folder.read("release.toml")).as_bytes());
     assert_eq!(folder.run(&["anonymize", "count.toml", "-o", "counted"]).code, 0);
     let other = folder.run(&["verify", "counted", "--against", "release.toml"]);
     assert_eq!(other.code, 1, "{other}");
-    assert!(other.stderr.contains("uses registers otherwise than manifest.json says"), "{other}");
+    assert!(other.stderr.contains("uses registers in another way than manifest.json says"), "{other}");
 }
 
 #[test]
@@ -312,7 +301,7 @@ fn keys_and_values_are_compared_by_what_they_mean() {
     let ran = folder.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
     assert_eq!(folder.read("out/microdata.csv"), ROWS);
-    assert_eq!(manifest(&folder)["register"]["found"], 6);
+    assert_eq!(folder.manifest()["register"]["found"], 6);
     assert_eq!(folder.run(&["verify", "out", "--against", "release.toml"]).code, 0);
 }
 
@@ -325,7 +314,7 @@ fn several_registers_are_united() {
     assert_eq!(ran.code, 0, "{ran}");
     assert_eq!(folder.read("out/microdata.csv"), ROWS);
     assert_snapshot!("register_several", ran);
-    let manifest = manifest(&folder);
+    let manifest = folder.manifest();
     assert_eq!(manifest["register"]["contradicting"], 1);
     let counts = |position: usize| {
         let register = &manifest["registers"][position];
@@ -337,21 +326,21 @@ fn several_registers_are_united() {
 #[test]
 fn forged_releases_fail() {
     let folder = released();
-    forge(&folder, "out/microdata.csv", |text| text.replacen("\"[3,5]\",2,2\n", "\"[1,2]\",\"[1,2]\",1\n", 1));
+    folder.forge("out/microdata.csv", |text| text.replacen("\"[3,5]\",2,2\n", "\"[1,2]\",\"[1,2]\",1\n", 1));
     assert_snapshot!("register_changed_rows", refused(&folder, &["verify", "out"], 1));
 
     let folder = released();
-    forge(&folder, "out/microdata.csv", |text| text.replace("\"[3,5]\"", "\"[3,4]\""));
+    folder.forge("out/microdata.csv", |text| text.replace("\"[3,5]\"", "\"[3,4]\""));
     assert_eq!(folder.run_in_vain(&["verify", "out"]).code, 0, "nothing in the files tells");
     let against = refused(&folder, &["verify", "out", "--against", "release.toml"], 1);
     assert_snapshot!("register_untruthful", against);
 
     let folder = released();
-    forge(&folder, "out/sensitive.csv", |text| text.replace("2,v3", "2,v2"));
+    folder.forge("out/sensitive.csv", |text| text.replace("2,v3", "2,v2"));
     assert_snapshot!("register_other_values", refused(&folder, &["verify", "out", "--against", "release.toml"], 1));
 
     let folder = released();
-    forge(&folder, "out/sensitive.csv", |text| text.replace("2,v3", "1,v3"));
+    folder.forge("out/sensitive.csv", |text| text.replace("2,v3", "1,v3"));
     assert_snapshot!("register_other_group", refused(&folder, &["verify", "out"], 1));
 
     let folder = released();
@@ -403,15 +392,15 @@ fn presence_is_bounded_where_the_register_is_large_enough() {
     let folder = with(&format!("delta_presence = [0.0, 0.7]\n{TABLE}{REGISTER}"));
     let ran = folder.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
-    assert_eq!(manifest(&folder)["requirement"]["delta_presence"], json!([0.0, 0.7]));
-    assert!(manifest(&folder)["register"]["presence"]["highest"].as_f64().unwrap() <= 0.7);
+    assert_eq!(folder.manifest()["requirement"]["delta_presence"], json!([0.0, 0.7]));
+    assert!(folder.manifest()["register"]["presence"]["highest"].as_f64().unwrap() <= 0.7);
     assert_eq!(folder.run(&["verify", "out", "--against", "release.toml"]).code, 0);
 }
 
 #[test]
 fn a_register_of_fakes_makes_presence_certain_to_whoever_knows_them() {
-    // Everybody is hidden by two who do not exist. The publisher sees that they are a third of each class, and is warned
-    // that none of them is in the register; the attacker knows that they are all there is.
+    // Everybody is hidden by two persons who do not exist. The publisher sees that they are a third of each class, and is
+    // warned that nobody is in the register. The attacker knows that they are invented.
     let fakes: String = MICRODATA
         .lines()
         .skip(1)
@@ -425,14 +414,14 @@ fn a_register_of_fakes_makes_presence_certain_to_whoever_knows_them() {
     let ran = folder.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
     assert_snapshot!("register_of_fakes", ran);
-    let join = &manifest(&folder)["register"];
+    let join = &folder.manifest()["register"];
     assert_eq!((&join["found"], &join["presence"]["certain"]), (&json!(0), &json!(0)));
-    // With the true register, of which nobody is near, the same is said as it is.
+    // With the true register, in which nobody is near the private persons, verifying and anonymizing tell the publisher.
     folder.write("public.csv", b"id,qi1,qi2\nX,9,9\n");
     let other = refused(&folder, &["verify", "out", "--against", "release.toml"], 1);
     assert!(other.stderr.contains("at least 3 persons in each class"), "{other}");
     let warned = folder.run(&["anonymize", "release.toml", "-o", "true"]);
-    assert!(warned.stderr.contains("whoever is found there is in the private table"), "{warned}");
+    assert!(warned.stderr.contains("so a reader is sure that everybody there is in the private table"), "{warned}");
     folder.write("release.toml", format!("delta_presence = [0.0, 0.5]\n{TABLE}{REGISTER}").as_bytes());
     let bounded = refused(&folder, &["anonymize", "release.toml", "-o", "bounded"], 1);
     assert!(bounded.stderr.contains("the presence of persons can't be kept between 0 and 0.5"), "{bounded}");
@@ -445,17 +434,17 @@ fn closeness_holds_in_sensitive_groups() {
         let folder = with(&format!("{spec}[register]\nmethod = \"{method}\"\n"));
         let ran = folder.run(RUN);
         assert_eq!(ran.code, 0, "{ran}");
-        let t = manifest(&folder)["achieved"]["sensitive"]["sa"]["t"].as_f64().unwrap();
+        let t = folder.manifest()["achieved"]["sensitive"]["sa"]["t"].as_f64().unwrap();
         assert!(t <= 0.3, "{t}");
         assert_eq!(folder.run_in_vain(&["verify", "out", "--against", "release.toml"]).code, 0);
     }
     let folder = with(&spec.replace("0.3", "0.01"));
     let ran = folder.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
-    assert_eq!(manifest(&folder)["register"]["sensitive_groups"], 1);
+    assert_eq!(folder.manifest()["register"]["sensitive_groups"], 1);
 }
 
-/// The example, in which some ask for a k of their own.
+/// The example, in which some persons have a k of their own.
 fn with_own_k(asks: &[(&str, u32)], settings: &str) -> Folder {
     let spec = format!("{settings}{TABLE}own = \"person_k\"\n{REGISTER}");
     let folder = with(&spec);
@@ -475,7 +464,7 @@ fn persons_own_k_holds_beside_a_register_and_is_verified() {
     let ran = folder.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
     let rows = folder.read("out/microdata.csv");
-    // A larger class for G alone would show where somebody is private, so all classes are as large.
+    // A larger class for G alone would show where a private person is, so all classes are equally large.
     let mut sizes: BTreeMap<&str, u32> = BTreeMap::new();
     rows.lines().skip(1).for_each(|row| *sizes.entry(row).or_default() += 1);
     assert!(sizes.values().all(|&size| size >= 5), "{rows}");
@@ -483,7 +472,7 @@ fn persons_own_k_holds_beside_a_register_and_is_verified() {
     assert_eq!(against.code, 0, "{against}");
     assert!(!against.stdout.contains("own k"), "{against}");
 
-    // The release that was made before G asked.
+    // This release was made before G asked for a k.
     let folder = released();
     let asks = with_own_k(&[("G", 5)], "");
     for file in ["release.toml", "microdata.csv"] {
@@ -501,7 +490,7 @@ fn who_asks_for_too_much_is_left_out_as_far_as_allowed() {
     let folder = with_own_k(&[("A", 50)], "max_suppressed = 0.2\n");
     let ran = folder.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
-    assert_eq!(manifest(&folder)["persons"], json!({ "in": 7, "out": 6, "suppressed": 1 }));
+    assert_eq!(folder.manifest()["persons"], json!({ "in": 7, "out": 6, "suppressed": 1 }));
     let against = folder.run_in_vain(&["verify", "out", "--against", "release.toml"]);
     assert_eq!(against.code, 0, "{against}");
 }

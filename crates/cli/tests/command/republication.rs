@@ -1,12 +1,11 @@
-//! A release beside a register that may be read together with earlier ones.
+//! A release with a register that may be read together with earlier ones.
 
 use std::collections::BTreeMap;
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
-use crate::runner::{Folder, Ran};
+use crate::runner::{Folder, Ran, digest};
 
 const TABLE: &str = "\
 [tables.survey]
@@ -25,12 +24,12 @@ fn spec(settings: &str) -> String {
     format!("k = 3\nalgorithm = \"mondrian\"\n{settings}\n{TABLE}")
 }
 
-/// The same where presence is public, so that classes depend on who takes part.
+/// The same spec with public presence, so that classes depend on who takes part.
 fn public(settings: &str) -> String {
     spec(settings).replace("[registers.town]", "[register]\nrelease = \"microdata\"\n[registers.town]")
 }
 
-/// A town of 24, one of each age from 1.
+/// A town of 24 persons, one of each age from 1 on.
 fn town() -> String {
     (1..=24).map(|age| format!("p{age},{age}\n")).fold("id,age\n".to_owned(), |csv, row| csv + &row)
 }
@@ -48,14 +47,14 @@ fn first_wave() -> Vec<(u32, &'static str)> {
     (1..=12).map(|half| (2 * half, if half % 2 == 0 { "yes" } else { "no" })).collect()
 }
 
-/// The second: half of the town, of whom some took part before.
+/// The second wave: half of the town. Some of them took part before.
 fn second_wave() -> Vec<(u32, &'static str)> {
     let ages = [3, 4, 5, 6, 9, 10, 11, 14, 15, 17, 18, 22];
     ages.into_iter().zip(["yes", "no"].into_iter().cycle()).collect()
 }
 
-/// A folder with the first release, and the second wave in place.
-fn after_the_first() -> Folder {
+/// A folder with the first release, and the files of the second wave.
+pub(crate) fn after_the_first() -> Folder {
     after_the_first_by(spec)
 }
 
@@ -79,11 +78,8 @@ fn manifest(folder: &Folder, release: &str) -> Value {
     serde_json::from_str(&folder.read(&format!("{release}/manifest.json"))).unwrap()
 }
 
-fn digest(text: &str) -> String {
-    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-const SECOND: &[&str] = &["anonymize", "second.toml", "-o", "second"];
+/// Makes the second release.
+pub(crate) const SECOND: &[&str] = &["anonymize", "second.toml", "-o", "second"];
 const AGAINST: &[&str] = &["verify", "second", "--against", "second.toml"];
 
 /// The lowest and the highest age of each class.
@@ -102,7 +98,7 @@ fn classes(folder: &Folder, release: &str) -> Vec<(u32, u32)> {
     classes
 }
 
-/// The fewest ages that a class of the second release has in common with one of the first, of people in both.
+/// The fewest persons of both releases whom a class of the second has in common with a class of the first.
 fn fewest_in_common(folder: &Folder) -> u32 {
     let (first, second) = (classes(folder, "first"), classes(folder, "second"));
     let common = |age: u32| {
@@ -129,11 +125,16 @@ fn the_second_release_is_made_safe_to_be_read_beside_the_first() {
     assert_snapshot!("republication", ran);
     assert!(fewest_in_common(&folder) >= 3);
     let previous = &manifest(&folder, "second")["previous"];
-    assert_eq!(previous["manifests"], json!([digest(&folder.read("first/manifest.json"))]));
+    assert_eq!(previous["manifests"], json!([digest(folder.read("first/manifest.json").as_bytes())]));
     assert!(previous["k"].as_u64() >= Some(3) && previous["l"]["answer"] == 2, "{previous}");
     let alone = folder.run_in_vain(&["verify", "second"]);
     assert_eq!(alone.code, 0, "{alone}");
-    assert!(alone.stdout.contains("what readers of earlier releases learn needs these"), "{alone}");
+    assert!(
+        alone.stdout.contains(
+            "what readers of earlier releases learn can't be counted without those releases and the register"
+        ),
+        "{alone}"
+    );
     let against = folder.run_in_vain(AGAINST);
     assert_eq!(against.code, 0, "{against}");
     assert_snapshot!("republication_against", against);
@@ -174,11 +175,11 @@ fn a_false_claim_about_reading_releases_together_is_rejected() {
     }
     let unsaid = with_claim(&folder, |claims| drop(claims["previous"]["l"].take()));
     assert_eq!(unsaid.code, 2, "{unsaid}");
-    let others = with_claim(&folder, |claims| claims["previous"]["manifests"] = json!([digest("another")]));
+    let others = with_claim(&folder, |claims| claims["previous"]["manifests"] = json!([digest(b"another")]));
     assert_eq!(others.code, 1, "{others}");
     let nothing = with_claim(&folder, |claims| drop(claims.as_object_mut().unwrap().remove("previous")));
     assert_eq!(nothing.code, 1, "{nothing}");
-    // The other way round: the spec names no earlier release, and the manifest does.
+    // The reverse: the spec names no earlier release, and the manifest does.
     folder.write("second.toml", spec("").as_bytes());
     let too_much = folder.run_in_vain(AGAINST);
     assert_eq!(too_much.code, 1, "{too_much}");
@@ -190,7 +191,7 @@ fn a_release_that_singles_people_out_beside_an_earlier_one_is_rejected_whatever_
     let ran = folder.run(SECOND);
     assert_eq!(ran.code, 0, "{ran}");
     let claimed = manifest(&folder, "second")["previous"].clone();
-    // The same survey released without a look at the first release, under the claims of the one that was made with it.
+    // The same survey, released without regard to the first release, with the manifest of a release that regards it.
     folder.write("careless.toml", public("").as_bytes());
     let careless = folder.run(&["anonymize", "careless.toml", "-o", "second", "--force"]);
     assert_eq!(careless.code, 0, "{careless}");
@@ -260,7 +261,7 @@ fn an_earlier_release_with_another_register_or_other_columns_is_refused() {
     refused(&folder, SECOND, 2);
 }
 
-/// The lowest and the highest age of each class of a release that hold somebody of this age.
+/// The lowest and the highest age of each class of a release that can hold a person of this age.
 fn classes_of(folder: &Folder, release: &str, age: u32) -> Vec<(u32, u32)> {
     classes(folder, release).into_iter().filter(|(low, high)| (*low..=*high).contains(&age)).collect()
 }
@@ -271,8 +272,8 @@ fn ages(town: &str) -> BTreeMap<String, u32> {
     town.lines().skip(1).filter_map(person).collect()
 }
 
-/// What a reader of all releases with all registers finds of the last wave: the fewest persons who were, by each year's
-/// register, in one class of each release that holds one of them. `past` are earlier releases with their registers.
+/// What a reader of all releases and registers finds out about the last wave: the fewest persons who, by the register of
+/// each year, were in one class of each release that holds one of them. `past` are earlier releases with their registers.
 fn fewest_candidates(folder: &Folder, wave: &[(u32, &str)], past: &[(&str, &str)], last: (&str, &str)) -> usize {
     let now = &ages(last.1);
     let fewest = wave.iter().filter_map(|(age, _)| {
@@ -311,7 +312,7 @@ fn people_who_moved_still_hide_those_they_were_with() {
     let folder = after_the_first();
     let then = town();
     folder.write("then.csv", then.as_bytes());
-    // 2 was in a class with 1 and 3, and nobody else.
+    // Person 2 was in a class with 1 and 3, and nobody else.
     let now = then.replace("p2,2\n", "p2,20\n");
     folder.write("town.csv", now.as_bytes());
     folder.write("second.toml", (spec("previous = \"first/\"") + "previous = \"then.csv\"\n").as_bytes());
@@ -355,7 +356,7 @@ fn people_whom_no_class_can_take_are_left_out_and_named_to_the_publisher_alone()
     let answers = ["yes", "no", "maybe"].into_iter().cycle();
     let wave: Vec<(u32, &str)> = second_wave().iter().map(|&(age, _)| age).zip(answers).collect();
     folder.write("survey.csv", survey(&wave).as_bytes());
-    // 1 to 3 were a class; 3 takes part now, and 1 has left the town.
+    // Persons 1 to 3 were a class. Now 3 takes part, and 1 has left the town.
     folder.write("town.csv", town().replace("p1,1\n", "").as_bytes());
     let settings = |settings: &str| spec(&format!("{settings}previous = \"first/\"")) + "previous = \"then.csv\"\n";
     folder.write("second.toml", settings("").as_bytes());
@@ -374,7 +375,7 @@ fn people_whom_no_class_can_take_are_left_out_and_named_to_the_publisher_alone()
 
 #[test]
 fn the_printed_k_is_the_one_that_was_checked() {
-    // 3 moved to the town since, so that the register of then has two of the first class, and 3 is the third.
+    // Person 3 moved to the town later, so the earlier register has two persons of the first class, and 3 is the third.
     let without_3 = town().replace("p3,3\n", "");
     let folder = Folder::with(&[
         ("first.toml", &spec("")),
@@ -400,7 +401,7 @@ fn a_register_that_has_changed_counts_people_where_they_were_and_are() {
     let folder = after_the_first_by(public);
     let then = town();
     folder.write("then.csv", then.as_bytes());
-    // 24 has moved away, and somebody moved to where nobody counts them.
+    // Person 24 has moved away, and a new person has come who does not count.
     folder.write("town.csv", then.replace("p24,24\n", "new,13\n").as_bytes());
     let named = public("previous = \"first/\"") + "previous = \"then.csv\"\n";
     folder.write("second.toml", named.as_bytes());
@@ -409,7 +410,7 @@ fn a_register_that_has_changed_counts_people_where_they_were_and_are() {
     assert!(manifest(&folder, "second")["previous"]["k"].as_u64() >= Some(3));
     assert!(fewest_in_common(&folder) >= 3);
 
-    // Where everybody but the participants has been replaced, nobody of before hides them.
+    // If everybody except the participants was replaced, nobody from before hides them.
     let people: Vec<u32> = second_wave().iter().map(|&(age, _)| age).collect();
     let replaced: String = then
         .lines()

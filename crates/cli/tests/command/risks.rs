@@ -1,4 +1,4 @@
-//! Blatant risks: what every requirement counts as safe, and nobody should release.
+//! Blatant risks: releases that satisfy every requirement and that nobody should publish.
 
 use insta::assert_snapshot;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use crate::runner::{Folder, Ran};
 
 const N_PATIENTS: usize = 120;
 
-/// The `n`th of some numbers without a pattern.
+/// The `n`th of a sequence of numbers without a pattern.
 fn mixed(n: usize, below: usize) -> usize {
     let mixed = (n as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((mixed ^ (mixed >> 31)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33) as usize % below
@@ -21,7 +21,7 @@ fn national_id(patient: usize) -> String {
     format!("{digits}{}", (10 - sum % 10) % 10)
 }
 
-/// A hospital: six visits of each patient and more of some, with a national id, a note and codes of diagnoses.
+/// A hospital: at least six visits of each patient, with a national id, a note and codes of diagnoses.
 fn hospital() -> String {
     const WORDS: [&str; 8] = ["seen", "again", "with", "strong", "mild", "pain", "since", "monday"];
     const CODES: [&str; 6] = ["E11.9", "I10", "J45.0", "F32.1", "M54.5", "K21.9"];
@@ -50,7 +50,7 @@ fn hospital() -> String {
     text
 }
 
-/// What `init` once suggested for it: everything might be known to others, and each row is a person.
+/// A careless spec: every column is quasi, and each row is a person.
 const EVERYTHING_IS_QUASI: &str = "\
 k = 5
 [tables.visits]
@@ -107,7 +107,7 @@ fn a_suggested_spec_of_the_hospital_has_no_blatant_risk() {
     assert!((0..N_PATIENTS).all(|patient| !released.contains(&national_id(patient))));
 }
 
-/// Persons of one row each: an age, a date of admission, an income and the result of a test.
+/// Persons with one row each: an age, a date of admission, an income and the result of a test.
 fn admissions() -> String {
     let row = |person: usize| {
         let (day, result) = (1 + mixed(person, 28), if person % 60 == 7 { "positive" } else { "negative" });

@@ -6,6 +6,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use serde_json::Value;
+use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 /// A small clinic: nobody in it is real.
@@ -49,7 +51,7 @@ pub(crate) struct Ran {
 
 impl Folder {
     pub(crate) fn new() -> Self {
-        // Beside the command, so that it can be linked into the folder.
+        // The folder is beside the command, so that the command can be linked into it.
         let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         Folder { folder }
     }
@@ -75,6 +77,29 @@ impl Folder {
 
     pub(crate) fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// The manifest of the release in `out`.
+    pub(crate) fn manifest(&self) -> Value {
+        serde_json::from_str(&self.read("out/manifest.json")).unwrap()
+    }
+
+    /// Changes a file of the release in `out`, and its digest in the manifest so that it fits.
+    pub(crate) fn forge(&self, file: &str, change: impl FnOnce(&str) -> String) {
+        let text = self.read(file);
+        let forged = change(&text);
+        assert_ne!(text, forged);
+        self.write(file, forged.as_bytes());
+        let manifest = self.read("out/manifest.json");
+        let manifest = manifest.replace(&digest(text.as_bytes()), &digest(forged.as_bytes()));
+        self.write("out/manifest.json", manifest.as_bytes());
+    }
+
+    /// Changes the manifest of the release in `out`.
+    pub(crate) fn claim(&self, change: impl FnOnce(&mut Value)) {
+        let mut manifest = self.manifest();
+        change(&mut manifest);
+        self.write("out/manifest.json", manifest.to_string().as_bytes());
     }
 
     /// Every file below the folder with its bytes, and every empty folder.
@@ -104,7 +129,7 @@ impl Folder {
         self.run_program(Path::new(env!("CARGO_BIN_EXE_kohort")), arguments, bytes)
     }
 
-    /// Runs, and finds the folder as it was.
+    /// Runs, and checks that the files in the folder stay as they were.
     pub(crate) fn run_in_vain(&self, arguments: &[&str]) -> Ran {
         let before = self.contents();
         let ran = self.run(arguments);
@@ -121,7 +146,7 @@ impl Folder {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // A command that fails early may not read all of it.
+        // A command that fails early may not read all of stdin.
         let _ = child.stdin.take().unwrap().write_all(stdin);
         let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
         Ran {
@@ -130,6 +155,11 @@ impl Folder {
             stderr: String::from_utf8(stderr).unwrap(),
         }
     }
+}
+
+/// A digest as manifests show it.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl fmt::Display for Ran {

@@ -1,5 +1,5 @@
-//! A stranger reads releases: a small reader that knows `docs/read-a-release.md` and nothing of kohort's code. It finds the
-//! private value of every row in what its cell says.
+//! A stranger reads releases: a small reader that follows `docs/read-a-release.md` and uses no code of kohort. It must find
+//! that every cell can stand for the private value of its row.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::runner::Folder;
 /// The cells of a CSV file: `None` for null.
 type Row = Vec<Option<String>>;
 
-/// Reads CSV as the page says: quotes as in RFC 4180, and a cell without quotes that is the word for null is null.
+/// Reads CSV as the page says: quotes as in RFC 4180, and an unquoted cell that equals the word for null is null.
 fn read_csv(text: &str, separator: char, null: &str) -> (Vec<String>, Vec<Row>) {
     let mut rows: Vec<Row> = Vec::new();
     let (mut row, mut cell, mut was_quoted, mut is_open) = (Row::new(), String::new(), false, false);
@@ -35,7 +35,7 @@ fn read_csv(text: &str, separator: char, null: &str) -> (Vec<String>, Vec<Row>) 
     (names, rows)
 }
 
-/// A number as millionths.
+/// A number in millionths.
 fn number(text: &str, decimal: char) -> Option<i128> {
     let (sign, digits) = text.strip_prefix('-').map_or((1, text), |digits| (-1, digits));
     let (whole, fraction) = digits.split_once(decimal).unwrap_or((digits, ""));
@@ -101,7 +101,7 @@ fn period(text: &str, levels: &[&str]) -> Option<(i128, i128)> {
 /// A column as the manifest describes it.
 struct Stranger {
     about: Value,
-    /// Per label its values.
+    /// The values of each label.
     listed: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -119,7 +119,7 @@ impl Stranger {
         Stranger { about: about.clone(), listed }
     }
 
-    /// A value's place in the order of its type; `None` where the type has none, or the text is no such value.
+    /// The place of a value in the order of its type; `None` if the type has no order, or the text is no such value.
     fn place(&self, text: &str) -> Option<i128> {
         match self.about["type"].as_str().unwrap() {
             "integer" => number(text, '?'),
@@ -131,7 +131,7 @@ impl Stranger {
         }
     }
 
-    /// The bounds of a range whose text ends like this.
+    /// The bounds of a range that ends with this character.
     fn range(&self, cell: &str, end: char) -> Option<(i128, i128)> {
         let is_comma = self.about["decimal"] == "," && self.about["type"] != "integer";
         let inside = cell.strip_prefix('[')?.strip_suffix(end)?;
@@ -212,7 +212,7 @@ pay = { role = \"sensitive\", t = 0.9, distance = \"ordered\" }
 note = \"plain\"
 ";
 
-/// A table of every kind of cell. What a null looks like is up to the publisher.
+/// A table with every kind of cell. The publisher decides what a null looks like.
 fn table(dice: &mut Dice, n_rows: usize, comma: char, iso: bool) -> Vec<Row> {
     let day = |dice: &mut Dice| {
         let (year, month, day) = (1958 + dice.roll(50), 1 + dice.roll(12), 1 + dice.roll(28));
@@ -301,7 +301,7 @@ fn a_stranger_finds_every_private_value_in_what_its_cell_says() {
                 assert!(stranger.may_be(cell, value), "{algorithm}: {name} in row {row}: {cell:?} is not {value:?}");
                 let (n_labels, n_others) = told.entry(about["labels"]["rule"].to_string()).or_default();
                 *n_labels += usize::from(cell != value);
-                // The reader also says no, to values of other rows.
+                // The reader must also reject values of other rows.
                 *n_others += all.iter().filter(|other| !stranger.may_be(cell, other[column].as_deref())).count();
             }
         }

@@ -5,12 +5,12 @@
 //! own columns were spread evenly, since what they really lose depends on columns that others don't know.
 //!
 //! # Guarantee
-//! where k is all that is asked and each person has one row: when rows that look the same to an audience exchange
-//! everything that the audience does not know, every released cell of the release stays as it is. So an audience that
-//! knows the algorithm and its own columns of everybody holds every such exchange for equally possible
+//! If only k is asked and each person has one row: let rows that look the same to an audience exchange everything that
+//! the audience does not know, and every released cell stays as it is. So for an audience that knows the algorithm and
+//! its own columns of everybody, all such exchanges are equally possible.
 //! # Deviations
-//! `[PTL+08]` chooses bodies by what they and their wings lose. Columns that some audiences share and not all of those
-//! concerned know show one box per body. Of audiences that may collude only one has a wing, the one with most columns
+//! `[PTL+08]` chooses bodies by what they and their wings lose. Columns that several but not all audiences know show
+//! one box per body. If audiences may collude, only the one with most columns has a wing.
 //! # Cost
 //! one partition of the common columns, and one of each wing
 
@@ -20,37 +20,36 @@ use kohort_model::Requirement;
 
 use super::atoms::Atoms;
 use super::butterfly::Piece;
-use super::plan::{Ask, Compile, columns_of, shared, together};
+use super::plan::{Ask, Compile, columns_of, domains_of, shared, together};
 use super::settle::Outcome;
 use super::shown::ShownBoxes;
-use crate::encode::Domain;
 use crate::partition::{CutNode, Mondrian, Partitioner};
 use crate::requirement::UnfitColumn;
 
-/// What a search steered by common columns needs.
+/// A search steered by common columns.
 pub(super) struct BlindSearch<'s> {
     /// Cuts common columns.
     pub(super) quick: Mondrian,
     /// Partitions wings.
     pub(super) partitioner: &'s dyn Partitioner,
     pub(super) compile: Compile<'s>,
-    /// Each with the places of its members among the audiences.
+    /// The coalitions: the positions of the members among the audiences, and the requirements.
     pub(super) coalitions: Vec<(BTreeSet<usize>, Vec<Requirement>)>,
 }
 
 /// An audience with the columns that are not settled yet.
 #[derive(Clone)]
 struct Viewer {
-    /// Its place among the audiences.
+    /// The audience's position among all audiences.
     audience: usize,
     ask: Ask,
 }
 
 impl BlindSearch<'_> {
-    /// What all atoms show.
+    /// The cells that all atoms show.
     ///
     /// # Errors
-    /// Where a requirement names a column that is not fit for it.
+    /// If a requirement names a column that is not fit for it.
     pub(super) fn find<'a>(&self, atoms: Atoms<'a>, asks: &[Ask]) -> Result<Outcome<'a>, UnfitColumn> {
         let mut shown = ShownBoxes::new(&atoms, std::iter::empty());
         let viewers: Vec<Viewer> =
@@ -69,18 +68,20 @@ impl BlindSearch<'_> {
     ) -> Result<Vec<Vec<u32>>, UnfitColumn> {
         let viewers: Vec<Viewer> = viewers.iter().filter(|viewer| !viewer.ask.columns.is_empty()).cloned().collect();
         let whole = || Ok(vec![members.to_vec()]);
-        let [first, others @ ..] = viewers.as_slice() else { return whole() };
-        if others.is_empty() {
-            self.show_wing(atoms, members, &first.ask, shown)?;
-            return whole();
+        match viewers.as_slice() {
+            [] => return whole(),
+            [only] => {
+                self.show_wing(atoms, members, &only.ask, shown)?;
+                return whole();
+            }
+            _ => {}
         }
-        let core = others.iter().fold(first.ask.columns.clone(), |core, other| &core & &other.ask.columns);
-        if !core.is_empty() {
-            let core: Vec<usize> = core.into_iter().collect();
-            let bodies = self.bodies(atoms, members, &core, &viewers)?;
-            let inside: Vec<Viewer> = viewers.iter().map(|viewer| viewer.without(&core)).collect();
+        let common = common(&viewers);
+        if !common.is_empty() {
+            let bodies = self.bodies(atoms, members, &common, &viewers)?;
+            let inside: Vec<Viewer> = viewers.iter().map(|viewer| viewer.without(&common)).collect();
             for body in &bodies {
-                shown.show(atoms, &Piece::new(atoms, body, &core));
+                show_one_box(atoms, body, &common, shown);
                 self.settle_viewers(atoms, body, &inside, shown)?;
             }
             return Ok(bodies);
@@ -91,7 +92,7 @@ impl BlindSearch<'_> {
         whole()
     }
 
-    /// Viewers that share no column with, and do not collude with, anybody of another group.
+    /// Groups of viewers: two viewers of different groups share no column and do not collude.
     fn groups(&self, viewers: &[Viewer]) -> Vec<Vec<Viewer>> {
         let mut groups: Vec<Vec<Viewer>> = Vec::new();
         for viewer in viewers {
@@ -119,11 +120,11 @@ impl BlindSearch<'_> {
         let colludes = |viewer: &Viewer| {
             group.iter().any(|other| other.audience != viewer.audience && self.collude(viewer, other))
         };
-        let common = group.iter().skip(1).fold(group[0].ask.columns.clone(), |all, other| &all & &other.ask.columns);
-        if !group.iter().any(colludes) && (group.len() == 1 || !common.is_empty()) {
+        if !group.iter().any(colludes) && (group.len() == 1 || !common(group).is_empty()) {
             return self.settle_viewers(atoms, members, group, shown).map(|_| ());
         }
-        // One box for what several know and not all do. The rest is everybody's own.
+        // Columns that several audiences know, but not all of them, show one box per body. After that every audience
+        // has only columns of its own.
         let of_several = shared(group.iter().map(|viewer| &viewer.ask.columns));
         let own: Vec<Viewer> = group.iter().map(|viewer| viewer.without(&of_several)).collect();
         show_one_box(atoms, members, &of_several, shown);
@@ -131,7 +132,7 @@ impl BlindSearch<'_> {
         for viewer in own {
             if colludes(&viewer) { colluding.push(viewer) } else { self.show_wing(atoms, members, &viewer.ask, shown)? }
         }
-        // With one wing among them, what they see together is what this one sees.
+        // If only one of the colluding audiences has a wing, all of them together see no more than that one does.
         let most = colluding.iter().map(|viewer| viewer.ask.columns.len()).max().unwrap_or(0);
         let Some(chosen) = colluding.iter().position(|viewer| viewer.ask.columns.len() == most) else { return Ok(()) };
         let mut winged = colluding.remove(chosen).ask;
@@ -154,7 +155,8 @@ impl BlindSearch<'_> {
             return Ok(());
         }
         let rules = (self.compile)(&ask.requirements)?;
-        let classes = atoms.project(members, &columns).classes(&domains(atoms, &columns), &rules, self.partitioner);
+        let classes =
+            atoms.project(members, &columns).classes(&domains_of(atoms.domains, &columns), &rules, self.partitioner);
         for class in classes {
             shown.show(atoms, &Piece::new(atoms, &class, &columns));
         }
@@ -166,26 +168,27 @@ impl BlindSearch<'_> {
         &self,
         atoms: &Atoms<'_>,
         members: &[u32],
-        core: &[usize],
+        common: &BTreeSet<usize>,
         viewers: &[Viewer],
     ) -> Result<Vec<Vec<u32>>, UnfitColumn> {
         let asks: Vec<Ask> = viewers.iter().map(|viewer| viewer.ask.clone()).collect();
         let mut asked = together(&asks);
         asked.extend(self.coalitions.iter().flat_map(|(_, requirements)| requirements).cloned());
         let rules = (self.compile)(&asked)?;
+        let core: &[usize] = &common.iter().copied().collect::<Vec<_>>();
         let projection = atoms.project(members, core);
-        let Some(mut classes) = projection.partition(&domains(atoms, core), &rules, &self.quick) else {
+        let Some(mut classes) = projection.partition(&domains_of(atoms.domains, core), &rules, &self.quick) else {
             return Ok(vec![members.to_vec()]);
         };
         let nodes = classes.tree.take().map_or_else(Vec::new, |tree| tree.nodes);
-        let leaves: Vec<Vec<u32>> = (0..classes.len()).map(|class| projection.atoms(classes.rows(class))).collect();
-        let own: Vec<Wings> = viewers.iter().map(|viewer| Wings::new(&viewer.without(core).ask)).collect();
+        let leaves: Vec<Vec<u32>> = classes.iter().map(|class| projection.atoms(class)).collect();
+        let own: Vec<Ask> = asks.iter().map(|ask| ask.without(common)).collect();
         let loss = |body: &[u32]| {
             let weight = atoms.rows.weight_of(body);
-            let in_wings: f64 = own.iter().map(|wings| wings.expected_loss(weight)).sum();
+            let in_wings: f64 = own.iter().map(|ask| expected_loss_of_wing(ask, weight)).sum();
             (atoms.perimeter(&atoms.bounds(body, core), core) + in_wings) * weight as f64
         };
-        // Bodies that show the same box are one, for nobody can tell them apart.
+        // Bodies that show the same box become one, because nobody can tell them apart.
         let mut bodies: BTreeMap<Vec<(u32, u32)>, Vec<u32>> = BTreeMap::new();
         for body in best_runs(&leaves, &nodes, loss) {
             let bounds = atoms.bounds(&body, core).into_iter().zip(core);
@@ -197,15 +200,15 @@ impl BlindSearch<'_> {
 }
 
 impl Viewer {
-    fn without<'c>(&self, columns: impl IntoIterator<Item = &'c usize>) -> Viewer {
-        let settled: BTreeSet<usize> = columns.into_iter().copied().collect();
-        let ask = Ask { columns: &self.ask.columns - &settled, requirements: self.ask.requirements.clone() };
-        Viewer { audience: self.audience, ask }
+    fn without(&self, columns: &BTreeSet<usize>) -> Viewer {
+        Viewer { audience: self.audience, ask: self.ask.without(columns) }
     }
 }
 
-fn domains(atoms: &Atoms<'_>, columns: &[usize]) -> Vec<Domain> {
-    columns.iter().map(|&column| atoms.domains[column].clone()).collect()
+/// The columns that all viewers know.
+fn common(viewers: &[Viewer]) -> BTreeSet<usize> {
+    let columns = viewers.iter().map(|viewer| viewer.ask.columns.clone());
+    columns.reduce(|common, known| &common & &known).unwrap_or_default()
 }
 
 fn show_one_box(atoms: &Atoms<'_>, members: &[u32], columns: &BTreeSet<usize>, shown: &mut ShownBoxes) {
@@ -213,33 +216,23 @@ fn show_one_box(atoms: &Atoms<'_>, members: &[u32], columns: &BTreeSet<usize>, s
     shown.show(atoms, &Piece::new(atoms, members, &columns));
 }
 
-/// What is known of an audience's wings before any of its own columns is looked at.
-struct Wings {
-    n_columns: f64,
-    k: f64,
+/// The loss of a row of a body in the columns of an audience's wing if the body's rows are spread evenly: as many classes
+/// of k as fit, each cut equally often in every column. Known before any of these columns is looked at.
+fn expected_loss_of_wing(ask: &Ask, weight: u64) -> f64 {
+    let (n_columns, k) = (ask.columns.len() as f64, f64::from(ask.k().max(1)));
+    if n_columns == 0.0 {
+        return 0.0;
+    }
+    let n_classes = (weight as f64 / k).floor().max(1.0);
+    let size = weight as f64 / n_classes;
+    n_columns * n_classes.powf(-1.0 / n_columns) * (size - 1.0) / (size + 1.0)
 }
 
-impl Wings {
-    fn new(ask: &Ask) -> Wings {
-        Wings { n_columns: ask.columns.len() as f64, k: f64::from(ask.k().max(1)) }
-    }
-
-    /// What a row of a body loses in these columns if they are spread evenly: as many classes of k as there can be,
-    /// each cut equally often in every column.
-    fn expected_loss(&self, weight: u64) -> f64 {
-        if self.n_columns == 0.0 {
-            return 0.0;
-        }
-        let n_classes = (weight as f64 / self.k).floor().max(1.0);
-        let size = weight as f64 / n_classes;
-        self.n_columns * n_classes.powf(-1.0 / self.n_columns) * (size - 1.0) / (size + 1.0)
-    }
-}
-
-/// Runs of leaves that lose least: bottom-up a node is one run where that loses no more than its two sides do.
+/// The runs of leaves that lose least. From the bottom up, a node becomes one run if that loses no more than its two
+/// sides do.
 fn best_runs(leaves: &[Vec<u32>], nodes: &[CutNode], loss: impl Fn(&[u32]) -> f64) -> Vec<Vec<u32>> {
     let mut best: Vec<(f64, Vec<Vec<u32>>)> = leaves.iter().map(|leaf| (loss(leaf), vec![leaf.clone()])).collect();
-    // In pre-order children come after their parents; what a subtree came to stands at its first leaf.
+    // In pre-order children come after their parents. The result of a subtree is kept at its first leaf.
     for node in nodes.iter().rev() {
         let (second_loss, second) = std::mem::take(&mut best[node.middle as usize]);
         let (first_loss, first) = std::mem::take(&mut best[node.first as usize]);

@@ -1,4 +1,4 @@
-//! What the wings of a butterfly lose at least, without building them.
+//! A lower bound of what the wings of a butterfly lose, computed without building them.
 //!
 //! # Guarantee
 //! never more than what the wings lose, however they are partitioned. A wing's class holds k rows of the body or more,
@@ -21,14 +21,16 @@ use std::collections::VecDeque;
 use super::atoms::Atoms;
 use super::plan::{Plan, Split};
 use crate::encode::Domain;
+use crate::partition::count_runs;
 
-/// What all parts of a split lose at least on these atoms.
+/// A lower bound of what all parts of a split lose on these atoms.
 pub(super) fn least_loss_of_wings(atoms: &Atoms<'_>, members: &[u32], split: &Split) -> f64 {
     split.parts.iter().map(|part| least_loss_of_part(atoms, members, part)).sum()
 }
 
 fn least_loss_of_part(atoms: &Atoms<'_>, members: &[u32], part: &Plan) -> f64 {
-    // A column of a group's own body is shown to at least one of its audiences, whichever asks least.
+    // A column of a group's own body is shown to at least one of its audiences. We don't know which, so count with the
+    // smallest k.
     let k = u64::from(least_k(part));
     part.columns.iter().map(|&column| least_loss_of_column(atoms, members, column, k)).sum()
 }
@@ -40,7 +42,9 @@ fn least_k(plan: &Plan) -> u32 {
 
 fn least_loss_of_column(atoms: &Atoms<'_>, members: &[u32], column: usize, k: u64) -> f64 {
     let domain = &atoms.domains[column];
-    let runs = count_runs(atoms, members, column);
+    let cells = members.iter().map(|&atom| (atoms.rows.cells(atom)[column], atoms.rows.weight(atom)));
+    let mut runs = Vec::new();
+    count_runs(cells, (0, domain.n_codes().saturating_sub(1)), &mut Vec::new(), &mut runs);
     let widths = narrowest(domain, &runs, k);
     let by_neighbours: f64 = runs.iter().zip(&widths).map(|(run, width)| run.1 as f64 * width).sum();
     if !atoms.have_boxes() {
@@ -53,23 +57,8 @@ fn least_loss_of_column(atoms: &Atoms<'_>, members: &[u32], column: usize, k: u6
     by_neighbours.max(members.iter().map(shown).sum())
 }
 
-/// The codes of a column with their weights, ascending.
-fn count_runs(atoms: &Atoms<'_>, members: &[u32], column: usize) -> Vec<(u32, u64)> {
-    let cell = |&atom: &u32| (atoms.rows.cells(atom)[column], u64::from(atoms.rows.weight(atom)));
-    let n_codes = atoms.domains[column].n_codes() as usize;
-    if n_codes <= 4 * members.len() + 16 {
-        let mut weights = vec![0; n_codes];
-        members.iter().map(cell).for_each(|(code, weight)| weights[code as usize] += weight);
-        let counted = weights.into_iter().enumerate().filter(|(_, weight)| *weight > 0);
-        return counted.map(|(code, weight)| (code as u32, weight)).collect();
-    }
-    let mut cells: Vec<(u32, u64)> = members.iter().map(cell).collect();
-    cells.sort_unstable();
-    let runs = cells.chunk_by(|a, b| a.0 == b.0);
-    runs.map(|run| (run[0].0, run.iter().map(|cell| cell.1).sum())).collect()
-}
-
-/// Per run the width of the narrowest interval that holds it and weighs k; of all runs where they weigh less.
+/// For each run, the width of the narrowest interval that contains it and weighs at least k. If all runs together weigh
+/// less than k, the width of the interval of all runs.
 fn narrowest(domain: &Domain, runs: &[(u32, u64)], k: u64) -> Vec<f64> {
     let Some(&(last, _)) = runs.last() else { return Vec::new() };
     // The narrowest interval that starts at run `start` ends at run `ends[start]`.
@@ -101,7 +90,7 @@ fn narrowest(domain: &Domain, runs: &[(u32, u64)], k: u64) -> Vec<f64> {
             }
             reaching.push_back((run, opened));
         }
-        // Of the intervals that end before the run, the last stretched to it is the narrowest.
+        // Of the intervals that end before the run, the last one is the narrowest after it is stretched to the run.
         while short < ends.len() && ends[short] < run {
             short += 1;
         }

@@ -19,10 +19,10 @@ pub(super) struct Piece<'p> {
 
 /// A body and the wings of all parts.
 pub(super) struct Butterfly<'p> {
-    /// What the body's columns lose.
+    /// The loss in the body's columns.
     body_loss: f64,
     split: &'p Split,
-    /// In the order of the split's parts.
+    /// One wing for each part of the split, in the same order.
     wings: Vec<Wing<'p>>,
 }
 
@@ -37,7 +37,7 @@ enum Form<'p> {
     Classes(Box<Partition<'p>>),
     /// One body for a group of audiences.
     Butterfly(Butterfly<'p>),
-    /// Several, each with what it shows.
+    /// Several bodies, each with the cells that it shows.
     Pieces(Vec<Piece<'p>>),
 }
 
@@ -49,14 +49,13 @@ struct Partition<'p> {
 }
 
 impl<'p> Piece<'p> {
-    /// The smallest box that holds these atoms.
     pub(super) fn new(atoms: &Atoms<'_>, members: &[u32], columns: &'p [usize]) -> Piece<'p> {
         Piece { columns, atoms: members.to_vec(), bounds: atoms.bounds(members, columns) }
     }
 }
 
 impl<'p> Wing<'p> {
-    /// The classes that a partitioner finds for one audience. `None` where not even all atoms together may be one.
+    /// The classes that a partitioner finds for one audience. `None` if not even all atoms together may be one.
     fn partitioned(
         atoms: &Atoms<'_>,
         members: &[u32],
@@ -96,7 +95,7 @@ impl<'p> Wing<'p> {
 }
 
 impl<'p> Butterfly<'p> {
-    /// One body of all these atoms. `None` where a wing can't stand.
+    /// One body of all these atoms. `None` if the atoms can't satisfy the rules of a wing.
     pub(super) fn build(
         atoms: &Atoms<'_>,
         members: &[u32],
@@ -113,7 +112,7 @@ impl<'p> Butterfly<'p> {
         Some(Butterfly { body_loss: width * atoms.rows.weight_of(members) as f64, split, wings: wings? })
     }
 
-    /// The same, where groups of audiences are super butterflies on the same body.
+    /// A butterfly on the given split, in which every group of audiences has a super butterfly on the same body.
     pub(super) fn build_flat(
         atoms: &Atoms<'_>,
         members: &[u32],
@@ -126,12 +125,11 @@ impl<'p> Butterfly<'p> {
         })
     }
 
-    /// What it loses in all.
     pub(super) fn loss(&self) -> f64 {
         self.body_loss + self.wings.iter().map(|wing| wing.loss).sum::<f64>()
     }
 
-    /// Puts other wings in the place of those that lose more.
+    /// Replaces wings by other wings that lose less.
     pub(super) fn improve(
         &mut self,
         atoms: &Atoms<'_>,
@@ -151,7 +149,7 @@ impl<'p> Butterfly<'p> {
         }
     }
 
-    /// What its atoms show.
+    /// Adds the boxes that its atoms show.
     pub(super) fn add_pieces(self, atoms: &Atoms<'_>, members: &[u32], pieces: &mut Vec<Piece<'p>>) {
         pieces.push(Piece::new(atoms, members, &self.split.body));
         self.wings.into_iter().for_each(|wing| wing.add_pieces(atoms, members, pieces));

@@ -6,10 +6,12 @@
 //! # Guarantee
 //! mending always ends, at the latest where no cell of the column tells anything
 //! # Deviations
-//! the verifier also takes a range that holds every cell of the release for one that tells nothing. Where that is less
-//! than the domain, because somebody was left out, it finds no more told than is found here
+//! For the verifier, a range that holds every cell of the release tells nothing either. If that range is less than
+//! the domain, because somebody was left out, the verifier finds no more told than is found here.
 //! # Cost
 //! one fold of the atoms per demand and round
+
+use std::collections::BTreeSet;
 
 use kohort_model::{Distance, Requirement, Table};
 
@@ -18,27 +20,22 @@ use super::butterfly::Piece;
 use super::settle::Outcome;
 use super::shown::ShownBoxes;
 use crate::AnonymizeError;
-use crate::encode::{Domain, Encoded};
+use crate::encode::{Domain, Encoded, bounds};
 use crate::requirement::{UnfitColumn, shared_persons};
 
-/// Less than the verifier allows, so that rounding in another order there never refuses what stood here.
+/// The tolerance for rounding. The verifier tolerates more, so it never refuses a class that was accepted here because
+/// it adds up in another order.
 const TOLERANCE: f64 = 1e-10;
 
-/// A requirement on a column that those who ask do not know, columns by their place among the quasi columns.
-pub(super) struct HiddenAsk {
-    /// What they know.
-    pub(super) columns: Vec<usize>,
-    /// What must be kept from them.
-    pub(super) column: usize,
-    pub(super) requirement: Requirement,
-}
-
-/// The same, to be counted.
+/// A requirement on a column that the audience or coalition does not know. Columns are positions among the quasi
+/// columns.
 pub(super) struct HiddenDemand {
+    /// What they know.
     columns: Vec<usize>,
+    /// What must be kept from them.
     column: usize,
     bound: HiddenBound,
-    /// Per row of the table its person, where some person has several.
+    /// The person of each row of the table, if some person has several rows.
     person_of_row: Option<Vec<u32>>,
 }
 
@@ -49,46 +46,45 @@ enum HiddenBound {
 }
 
 /// How often atoms show each interval: pairs of a person and an interval.
-type Counts = Vec<((u32, u32), u64)>;
+type IntervalCounts = Vec<((u32, u32), u64)>;
 
 impl HiddenDemand {
-    /// Compiles what is asked.
+    /// Compiles a requirement on a column for somebody who knows other columns.
     ///
     /// # Errors
-    /// Where a requirement is not defined for generalized cells, or a column tells the same whatever it shows.
-    pub(super) fn compile(
-        asks: &[HiddenAsk],
+    /// If the requirement is not defined for generalized cells, or the column tells the same whatever it shows.
+    pub(super) fn new(
         table: &Table,
         encoded: &Encoded<'_>,
-    ) -> Result<Vec<HiddenDemand>, AnonymizeError> {
-        let demand = |ask: &HiddenAsk| {
-            let name = || ask.requirement.column().unwrap_or_default().to_owned();
-            let bound = match ask.requirement {
-                Requirement::DistinctL { l, .. } => HiddenBound::Disjoint(u64::from(l)),
-                Requirement::TCloseness { t, distance: Distance::Equal, .. } => HiddenBound::Closeness(t),
-                Requirement::TCloseness { distance: Distance::Ordered | Distance::Hierarchical, .. }
-                | Requirement::K(_)
-                | Requirement::PersonK { .. }
-                | Requirement::EntropyL { .. }
-                | Requirement::RecursiveCL { .. }
-                | Requirement::Alpha { .. }
-                | Requirement::Beta { .. }
-                | Requirement::EnhancedBeta { .. } => return Err(UnfitColumn { column: name() }.into()),
-            };
-            let says_one_thing = encoded.domains[ask.column].n_codes() < 2;
-            if says_one_thing && matches!(bound, HiddenBound::Disjoint(l) if l > 1) {
-                return Err(AnonymizeError::OneValue { column: name() });
-            }
-            let (columns, column) = (ask.columns.clone(), ask.column);
-            if columns.contains(&column) {
-                return Err(UnfitColumn { column: name() }.into());
-            }
-            Ok(HiddenDemand { columns, column, bound, person_of_row: shared_persons(table) })
+        known: &BTreeSet<usize>,
+        column: usize,
+        requirement: &Requirement,
+    ) -> Result<HiddenDemand, AnonymizeError> {
+        let name = || requirement.column().unwrap_or_default().to_owned();
+        let bound = match requirement {
+            Requirement::DistinctL { l, .. } => HiddenBound::Disjoint(u64::from(*l)),
+            Requirement::TCloseness { t, distance: Distance::Equal, .. } => HiddenBound::Closeness(*t),
+            Requirement::TCloseness { distance: Distance::Ordered | Distance::Hierarchical, .. }
+            | Requirement::K(_)
+            | Requirement::PersonK { .. }
+            | Requirement::EntropyL { .. }
+            | Requirement::RecursiveCL { .. }
+            | Requirement::Alpha { .. }
+            | Requirement::Beta { .. }
+            | Requirement::EnhancedBeta { .. } => return Err(UnfitColumn { column: name() }.into()),
         };
-        asks.iter().map(demand).collect()
+        let says_one_thing = encoded.domains[column].n_codes() < 2;
+        if says_one_thing && matches!(bound, HiddenBound::Disjoint(l) if l > 1) {
+            return Err(AnonymizeError::OneValue { column: name() });
+        }
+        if known.contains(&column) {
+            return Err(UnfitColumn { column: name() }.into());
+        }
+        let columns = known.iter().copied().collect();
+        Ok(HiddenDemand { columns, column, bound, person_of_row: shared_persons(table) })
     }
 
-    /// The atoms whose class is told too much.
+    /// The atoms of classes whose cells tell too much.
     pub(super) fn unmet(&self, atoms: &Atoms<'_>, shown: &ShownBoxes) -> Vec<u32> {
         let of_release = self.counts(atoms, &atoms.all(), shown);
         let groups = shown.groups(&self.columns);
@@ -98,9 +94,9 @@ impl HiddenDemand {
     }
 
     /// What some atoms show, by interval.
-    fn counts(&self, atoms: &Atoms<'_>, members: &[u32], shown: &ShownBoxes) -> Counts {
+    fn counts(&self, atoms: &Atoms<'_>, members: &[u32], shown: &ShownBoxes) -> IntervalCounts {
         let interval = |atom: u32| shown.interval(atom, self.column);
-        let mut counts: Counts = match &self.person_of_row {
+        let mut counts: IntervalCounts = match &self.person_of_row {
             None => members.iter().map(|&atom| (interval(atom), u64::from(atoms.rows.weight(atom)))).collect(),
             Some(person_of_row) => {
                 let rows = members.iter().flat_map(|&atom| {
@@ -121,13 +117,13 @@ impl HiddenDemand {
         counts
     }
 
-    /// Whether a class that shows this is told little enough.
-    fn holds(&self, class: &Counts, of_release: &Counts, atoms: &Atoms<'_>) -> bool {
+    /// Whether the cells of a class tell no more than the requirement allows.
+    fn holds(&self, class: &IntervalCounts, of_release: &IntervalCounts, atoms: &Atoms<'_>) -> bool {
         let domain = &atoms.domains[self.column];
-        let told = |counts: &Counts| -> Counts {
+        let told = |counts: &IntervalCounts| -> IntervalCounts {
             counts.iter().filter(|(interval, _)| tells(domain, *interval)).copied().collect()
         };
-        let total = |counts: &Counts| counts.iter().map(|(_, count)| *count as f64).sum::<f64>();
+        let total = |counts: &IntervalCounts| counts.iter().map(|(_, count)| *count as f64).sum::<f64>();
         let told_here = told(class);
         if told_here.is_empty() {
             return true;
@@ -156,7 +152,7 @@ fn tells(domain: &Domain, interval: (u32, u32)) -> bool {
 }
 
 /// The largest number of intervals no two of which overlap.
-fn n_disjoint(told: &Counts) -> u64 {
+fn n_disjoint(told: &IntervalCounts) -> u64 {
     let mut by_end: Vec<(u32, u32)> = told.iter().map(|((lo, hi), _)| (*hi, *lo)).collect();
     by_end.sort_unstable();
     let mut last_end = None;
@@ -171,11 +167,11 @@ fn n_disjoint(told: &Counts) -> u64 {
 }
 
 impl Outcome<'_> {
-    /// Lets bodies with rows whose class is told too much tell less, and says whether there were any.
+    /// Makes bodies tell less where the cells of a class tell too much. Returns whether there were any.
     ///
-    /// Either all rows of the body look the same to those who are told too much, where that suffices and loses less, or
+    /// Either all rows of the body become alike to those who are told too much, if that suffices and loses less, or
     /// the column shows its whole domain in the body. The second always suffices: a class of such rows alone is told
-    /// nothing, and whatever else is in the class is mended in the same round or the next. Nothing is ever narrowed.
+    /// nothing, and a class with other rows is mended in the same round or the next. Nothing is ever narrowed.
     pub(super) fn hide_unmet(&mut self, demands: &[HiddenDemand]) -> bool {
         let mut any = false;
         for demand in demands {
@@ -193,10 +189,10 @@ impl Outcome<'_> {
                 let whole = (0, atoms.domains[demand.column].n_codes() - 1);
                 let hidden =
                     Piece { columns: std::slice::from_ref(&demand.column), atoms: body.clone(), bounds: vec![whole] };
-                // From what is shown, not from what is there: what was hidden from others stays so.
+                // Start from the intervals that are shown, not from the values, so that something hidden from others
+                // stays hidden.
                 let bounds = |&column: &usize| {
-                    let intervals = body.iter().map(|&atom| shown.interval(atom, column));
-                    intervals.fold((u32::MAX, 0), |(lo, hi), interval| (lo.min(interval.0), hi.max(interval.1)))
+                    body.iter().map(|&atom| shown.interval(atom, column)).fold(bounds::EMPTY, bounds::both)
                 };
                 let bounds = demand.columns.iter().map(bounds).collect();
                 let alike = Piece { columns: &demand.columns, atoms: body.clone(), bounds };
@@ -204,7 +200,7 @@ impl Outcome<'_> {
                     let width = atoms.perimeter(&piece.bounds, piece.columns) * atoms.rows.weight_of(body) as f64;
                     width - shown.loss_of(atoms, body, piece.columns)
                 };
-                let all_alike = body.iter().all(|&atom| shown.groups_alike(atom, body[0], &demand.columns));
+                let all_alike = body.iter().all(|&atom| shown.alike(atom, body[0], demand.columns.iter().copied()));
                 let suffices = !all_alike && demand.holds(&demand.counts(atoms, body, shown), &of_release, atoms);
                 if suffices && grows(&alike) <= grows(&hidden) {
                     self.shown.show(&self.atoms, &alike);

@@ -1,15 +1,15 @@
 //! [`Plan`]: which columns the audiences share, and which they have to themselves.
 //!
 //! # Guarantee
-//! rows that show one box in the columns of a split's body, and stand together under the plan's rules, satisfy an
-//! audience as soon as they do in the columns of the part it is in
+//! Take rows that show one box in the columns of a split's body and satisfy the plan's rules together. They satisfy an
+//! audience if they satisfy it in the columns of the audience's part.
 //! # Paper
 //! `[PTL+08]` definitions 2 and 4
 //! # Deviations
-//! nested splits are ours: definition 4 makes a column shared by any two audiences part of the body of all. A nested
-//! split puts the audiences into two groups that share as little as can be; only that is in the body, and each group is
-//! then a plan of its own. Theorem 5 does not hold for more than two audiences: not everything that satisfies
-//! them is made of super butterflies.
+//! Nested splits are ours. Definition 4 puts a column that any two audiences share into the body of all. A nested split
+//! puts the audiences into two groups that share as little as possible. Only the shared columns of the groups are in
+//! the body, and each group is then a plan of its own. Theorem 5 does not hold for more than two audiences: not
+//! everything that satisfies them is made of super butterflies.
 
 use std::collections::BTreeSet;
 
@@ -19,17 +19,17 @@ use super::Shape;
 use crate::encode::Domain;
 use crate::requirement::{Rules, UnfitColumn};
 
-/// What some audiences ask of some columns.
+/// The columns and requirements of some audiences.
 pub(super) struct Plan {
-    /// Every column of any of them, ascending.
+    /// All columns that any of the audiences knows, ascending.
     pub(super) columns: Vec<usize>,
     /// The domains of these.
     pub(super) domains: Vec<Domain>,
-    /// Everything that any of them asks: rows that satisfy it may show one box in all columns.
+    /// Everything that any of the audiences asks. Rows that satisfy it may show one box in all columns.
     pub(super) rules: Rules,
-    /// The super butterfly; `None` for one audience.
+    /// The split of the super butterfly; `None` for one audience.
     pub(super) split: Option<Split>,
-    /// Two groups of audiences, where that is another split.
+    /// A split into two groups of audiences, if it differs from the super butterfly's.
     pub(super) nested: Option<Split>,
 }
 
@@ -39,7 +39,8 @@ pub(super) struct Split {
     pub(super) body: Vec<usize>,
     /// The domains of these.
     pub(super) domains: Vec<Domain>,
-    /// Every audience or group with its other columns; those that have none ask nothing more.
+    /// The audiences or groups, each with the columns that are not in the body. An audience without such columns asks
+    /// nothing more.
     pub(super) parts: Vec<Plan>,
 }
 
@@ -48,7 +49,7 @@ pub(super) struct Split {
 pub(super) struct Ask {
     /// Its columns.
     pub(super) columns: BTreeSet<usize>,
-    /// What its classes must satisfy.
+    /// The requirements of the audience's classes.
     pub(super) requirements: Vec<Requirement>,
 }
 
@@ -57,7 +58,7 @@ impl Ask {
         self.requirements.iter().filter_map(Requirement::k).max().unwrap_or(1)
     }
 
-    /// Whether who satisfies the other satisfies this one.
+    /// Whether classes that satisfy `other` always satisfy this ask too.
     fn follows_from(&self, other: &Ask) -> bool {
         let asked = |requirement: &Requirement| match requirement.k() {
             Some(k) => k <= other.k(),
@@ -66,7 +67,7 @@ impl Ask {
         self.columns.is_subset(&other.columns) && self.requirements.iter().all(asked)
     }
 
-    fn without(&self, columns: &BTreeSet<usize>) -> Ask {
+    pub(super) fn without(&self, columns: &BTreeSet<usize>) -> Ask {
         Ask { columns: &self.columns - columns, requirements: self.requirements.clone() }
     }
 }
@@ -75,7 +76,7 @@ impl Ask {
 pub(super) fn without_redundant(asks: &[Ask]) -> Vec<Ask> {
     let mut kept: Vec<Ask> = Vec::new();
     for (position, ask) in asks.iter().enumerate() {
-        // Of two that follow from each other the first stays.
+        // If two asks follow from each other, the first one is kept.
         let redundant = asks.iter().enumerate().any(|(other_position, other)| {
             other_position != position
                 && ask.follows_from(other)
@@ -121,11 +122,9 @@ impl Plan {
         compile: Compile<'_>,
         shape: Shape,
     ) -> Result<Plan, UnfitColumn> {
-        let columns: Vec<usize> =
-            asks.iter().flat_map(|ask| &ask.columns).copied().collect::<BTreeSet<_>>().into_iter().collect();
-        let of_columns = columns.iter().map(|&column| domains[column].clone()).collect();
-        let mut plan =
-            Plan { columns, domains: of_columns, rules: compile(&together(asks))?, split: None, nested: None };
+        let columns: Vec<usize> = columns_of(asks).into_iter().collect();
+        let (domains_of, rules) = (domains_of(domains, &columns), compile(&together(asks))?);
+        let mut plan = Plan { columns, domains: domains_of, rules, split: None, nested: None };
         if asks.len() < 2 {
             return Ok(plan);
         }
@@ -143,29 +142,35 @@ impl Plan {
 impl Split {
     fn new(groups: &[Vec<Ask>], domains: &[Domain], compile: Compile<'_>, shape: Shape) -> Result<Split, UnfitColumn> {
         let columns: Vec<BTreeSet<usize>> = groups.iter().map(|group| columns_of(group)).collect();
-        let body = shared(columns.iter());
+        let shared = shared(columns.iter());
         let mut parts = Vec::new();
         for group in groups {
-            let asks: Vec<Ask> = group.iter().map(|ask| ask.without(&body)).collect();
+            let asks: Vec<Ask> = group.iter().map(|ask| ask.without(&shared)).collect();
             let asks = without_redundant(&asks);
             if !asks.is_empty() {
                 parts.push(Plan::new(&asks, domains, compile, shape)?);
             }
         }
-        let of_body = body.iter().map(|&column| domains[column].clone()).collect();
-        Ok(Split { body: body.into_iter().collect(), domains: of_body, parts })
+        let body: Vec<usize> = shared.into_iter().collect();
+        Ok(Split { domains: domains_of(domains, &body), body, parts })
     }
 }
 
-/// Every column of any of them.
+/// The domains of some columns.
+pub(super) fn domains_of(domains: &[Domain], columns: &[usize]) -> Vec<Domain> {
+    columns.iter().map(|&column| domains[column].clone()).collect()
+}
+
+/// All columns of some asks.
 pub(super) fn columns_of(asks: &[Ask]) -> BTreeSet<usize> {
     asks.iter().flat_map(|ask| &ask.columns).copied().collect()
 }
 
-/// More audiences than this are not tried in all groups.
+/// With more audiences than this, not every division into two groups is tried.
 const MOST_TRIED: usize = 12;
 
-/// Two groups of audiences whose shared columns have fewest different cells; of equals the most even, then the first.
+/// The division into two groups of audiences whose shared columns have the fewest different cells. Among equals the
+/// most even one wins, then the first.
 fn groups(asks: &[Ask], domains: &[Domain]) -> Vec<Vec<Ask>> {
     let sides = |mask: usize| -> Vec<Vec<Ask>> {
         let on_side = |side: usize| {

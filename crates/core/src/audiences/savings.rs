@@ -6,40 +6,40 @@ use std::sync::atomic::Ordering;
 use rayon::prelude::*;
 
 use super::atoms::Atoms;
-use super::search::Counts;
+use super::search::BoundCounts;
 
 /// What was gained by one release for several audiences.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Savings {
-    /// `unchanged`, where the table satisfied every audience as it was; `union`, where no rows are in a butterfly;
+    /// `unchanged` if the table satisfied every audience as it was, `union` if no row is in a butterfly, otherwise
     /// `butterflies`.
     pub shape: &'static str,
-    /// The same partitioner on the columns of all audiences and everything that any of them asks.
+    /// The loss if the same partitioner is run on the columns of all audiences with everything that any of them asks.
     pub union: Losses,
-    /// A release per audience on its own columns, which together may tell persons apart. A column of several counts
-    /// with their mean.
+    /// The loss if each audience gets a release of its own columns. Such releases together may tell persons apart. A
+    /// column of several audiences counts with their mean.
     pub separate: Losses,
     /// This release.
     pub release: Losses,
     /// The share of released rows in bodies whose rows do not all look the same.
     pub in_butterflies: f64,
-    /// Nodes where the bound of theorem 4 was asked whether a butterfly may pay.
+    /// The number of nodes at which the bound of theorem 4 was computed, to see whether a butterfly can pay.
     pub asked: u64,
-    /// Of these, where it may, so that one was built.
+    /// The number of these nodes at which the bound allowed that, so that a butterfly was built.
     pub let_through: u64,
-    /// Of those, where it did pay.
+    /// The number of these butterflies that did lose less, and were kept.
     pub taken: u64,
-    /// What it cost that common columns alone steered the groups, where that was asked. It depends on the columns of all
-    /// audiences, so it is for the owner alone.
+    /// The cost of letting only the common columns steer the groups, if the spec asks for that. It depends on the
+    /// columns of all audiences, so only the owner may see it.
     pub steer_cost: Option<SteerCost>,
 }
 
 /// Uncertainty penalties, before anybody who is left out is counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SteerCost {
-    /// Of this release.
+    /// The uncertainty penalty of this release.
     pub steered: f64,
-    /// Of the one that all columns would have steered.
+    /// The uncertainty penalty of the release that all columns would have steered.
     pub free: f64,
 }
 
@@ -72,7 +72,7 @@ impl Losses {
     }
 }
 
-/// What each of some columns loses where each of these classes shows one box.
+/// The loss in each of these columns if each of these classes shows one box.
 pub(super) fn loss_of_classes(atoms: &Atoms<'_>, classes: &[Vec<u32>], columns: &[usize]) -> Vec<f64> {
     let of_class = |class: &Vec<u32>| -> Vec<f64> {
         let weight = atoms.rows.weight_of(class) as f64;
@@ -84,8 +84,8 @@ pub(super) fn loss_of_classes(atoms: &Atoms<'_>, classes: &[Vec<u32>], columns: 
     (0..columns.len()).map(|column| of_classes.iter().map(|of_class| of_class[column]).sum()).collect()
 }
 
-impl Counts {
-    /// Asked, let through and taken.
+impl BoundCounts {
+    /// The three counts: bounds computed, butterflies built, butterflies kept.
     pub(super) fn read(&self) -> (u64, u64, u64) {
         let of = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
         (of(&self.asked), of(&self.let_through), of(&self.taken))

@@ -1,22 +1,24 @@
 //! [`Search`]: which rows become bodies.
 //!
-//! Bottom-up over a tree, a node's rows become one butterfly where that loses less than what its two sides lose.
+//! Bottom-up over a tree, a node's rows become one butterfly if that loses less than what its two sides lose.
 //!
 //! # Guarantee
-//! every body stands under the plan's rules; no more loss than the tree's leaves as classes; on nested splits no more
-//! than on super ones
+//! Every body satisfies the plan's rules. The loss is never higher than with the tree's leaves as classes, and with
+//! nested splits never higher than with super ones.
 //! # Paper
 //! `[PTL+08]` section 4.2.4, figure 3
 //! # Deviations
-//! the paper gives up all ancestors of a node once the shared columns lose more there than the whole table does in all.
-//! Here each node compares what the shared columns alone lose with what its own rows lose now, which takes constant
-//! time: boxes grow from child to parent. That skips more, and nothing that could pay. Below a node whose rows agree on
-//! all shared columns no smaller bodies are tried: the larger one has their choices and more
+//! The paper gives up all ancestors of a node once the shared columns lose more there than the whole table does in all.
+//! Here each node compares the loss of the shared columns alone with the present loss of its own rows. That takes
+//! constant time, because boxes grow from child to parent, and it skips more nodes, but none that could pay. Below a
+//! node whose rows agree on all shared columns no smaller bodies are tried, because the larger one has all their
+//! choices and more.
 //! # Cost
 //! a partition of the wings per node that the bound lets through
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use kohort_model::Progress;
 use rayon::prelude::*;
 
 use super::atoms::Atoms;
@@ -24,41 +26,46 @@ use super::bound::least_loss_of_wings;
 use super::butterfly::{Butterfly, Piece, Wing};
 use super::plan::{Plan, Split};
 use super::tree::BodyTree;
+use crate::encode::bounds::{self, Bounds};
 use crate::partition::{CutNode, Mondrian, Partitioner};
 
-/// Subtrees of at most this share of the rows are given to threads as a whole.
+/// Subtrees with at most one in this many rows are given to threads as a whole.
 const SHARE_OF_A_JOB: u64 = 32;
 
-/// Where cutting the body's columns first loses less than this share of what classes in all columns lose, the tree of
-/// these is not searched: it takes longest where it can gain most, and there it gains less.
+/// If cutting the body's columns first loses less than this share of the loss of classes in all columns, the tree of
+/// classes in all columns is not searched. That search takes longest for tables in which bodies gain much, and there it
+/// gains less.
 pub(super) const GOOD_ENOUGH: f64 = 0.75;
 
-/// What searches share.
+/// Searches for bodies.
 pub(super) struct Search<'a> {
     pub(super) atoms: &'a Atoms<'a>,
     /// Partitions while bodies are sought.
     pub(super) quick: Mondrian,
-    /// Partitions the wings of the bodies that were chosen, where that is another.
+    /// Partitions the wings of the bodies that were chosen, if a second partitioner is used for that.
     pub(super) thorough: Option<&'a dyn Partitioner>,
     pub(super) trees: Trees,
-    pub(super) counts: &'a Counts,
+    pub(super) counts: &'a BoundCounts,
+    /// Asked before each butterfly is built, because building them takes nearly all of the time. A search that is cancelled
+    /// builds no more of them, and its caller drops what was found.
+    pub(super) progress: &'a dyn Progress,
 }
 
 /// Which trees are searched.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Trees {
-    /// That of classes in all columns.
+    /// The tree of classes in all columns.
     OfClasses,
-    /// That of cuts in the columns of the body first. It may lose more than the classes do.
+    /// The tree that cuts the body's columns first. It may lose more than the classes do.
     BodyFirst,
-    /// Both, unless the second loses so little that the first is not worth the time: than this share of what classes
-    /// in all columns lose.
+    /// Both trees. The tree of classes is skipped if the other one loses less than this share of the loss of classes in
+    /// all columns, because it is then not worth the time.
     Both { good_enough: f64 },
 }
 
-/// How often the bound was asked, and what came of it.
+/// How often the bound was computed, allowed a butterfly, and the butterfly was kept.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct BoundCounts {
     pub(super) asked: AtomicU64,
     pub(super) let_through: AtomicU64,
     pub(super) taken: AtomicU64,
@@ -79,25 +86,12 @@ pub(super) struct Body<'p> {
     butterfly: Option<Butterfly<'p>>,
 }
 
-/// A run of leaves that is one body: a butterfly, or else a class.
-struct Run<'p> {
-    first: u32,
-    end: u32,
-    butterfly: Option<Butterfly<'p>>,
-}
-
-/// What a subtree has come to.
-struct Best<'p> {
-    loss: f64,
-    runs: Vec<Run<'p>>,
-}
-
-/// What is known of a leaf or node before anything is built.
+/// The facts about a leaf or node that are known before anything is built.
 #[derive(Clone)]
-struct Outline {
+struct NodeOutline {
     weight: u64,
-    /// In the columns of the body.
-    bounds: Vec<(u32, u32)>,
+    /// The bounds in the columns of the body.
+    bounds: Bounds,
 }
 
 impl<'p> Body<'p> {
@@ -107,7 +101,7 @@ impl<'p> Body<'p> {
         Body { atoms: members.to_vec(), loss, columns, butterfly: None }
     }
 
-    /// What its atoms show.
+    /// The boxes that its atoms show.
     pub(super) fn into_pieces(self, atoms: &Atoms<'_>) -> Vec<Piece<'p>> {
         let mut pieces = Vec::new();
         match self.butterfly {
@@ -128,10 +122,11 @@ impl<'p> Solution<'p> {
     }
 }
 
-impl Outline {
-    fn unite(&self, other: &Outline) -> Outline {
-        let united = self.bounds.iter().zip(&other.bounds).map(|(a, b)| (a.0.min(b.0), a.1.max(b.1)));
-        Outline { weight: self.weight + other.weight, bounds: united.collect() }
+impl NodeOutline {
+    fn unite(&self, other: &NodeOutline) -> NodeOutline {
+        let mut bounds = self.bounds.clone();
+        bounds::unite(&mut bounds, &other.bounds);
+        NodeOutline { weight: self.weight + other.weight, bounds }
     }
 
     fn agrees(&self) -> bool {
@@ -140,8 +135,8 @@ impl Outline {
 }
 
 impl Search<'_> {
-    /// Bodies for some atoms, which stand under the plan's rules together. `classes` is a tree of classes for all of
-    /// the plan's columns, where there is one already.
+    /// Finds bodies for some atoms, which satisfy the plan's rules together. `classes` is a tree of classes in all of
+    /// the plan's columns, if the caller has one already.
     pub(super) fn solve<'p>(&self, members: &[u32], plan: &'p Plan, classes: Option<BodyTree>) -> Solution<'p> {
         let classes = classes.unwrap_or_else(|| BodyTree::of_all_columns(self.atoms, members, plan, &self.quick));
         let Some(split) = &plan.split else {
@@ -156,7 +151,7 @@ impl Search<'_> {
     }
 
     fn split<'p>(&self, members: &[u32], plan: &'p Plan, split: &'p Split, classes: &BodyTree) -> Solution<'p> {
-        // Compared when they are finished: the quick partitioner may be far from what the thorough one makes of wings.
+        // Compare finished results: the thorough partitioner may make much better wings than the quick one.
         let of_classes = || self.finish(self.best(classes, plan, split));
         let body_first = || {
             let tree = BodyTree::body_first(self.atoms, members, plan, split, &self.quick);
@@ -176,14 +171,14 @@ impl Search<'_> {
         }
     }
 
-    /// What a search of its own finds for a group of audiences in a body.
+    /// The result of a separate search for a group of audiences inside a body.
     fn solve_group<'p>(&self, members: &[u32], group: &'p Plan) -> Wing<'p> {
         let solution = self.solve(members, group, None);
         let pieces = solution.bodies.into_iter().flat_map(|inner| inner.into_pieces(self.atoms));
         Wing::of_pieces(solution.loss, pieces.collect())
     }
 
-    /// What the leaves of a tree lose as classes.
+    /// The loss if each leaf of a tree is a class.
     fn loss_of_leaves(&self, tree: &BodyTree, plan: &Plan) -> f64 {
         let loss = |leaf: u32| Body::class(self.atoms, tree.members(leaf, leaf + 1), &plan.columns).loss;
         let losses: Vec<f64> = (0..tree.n_leaves() as u32).into_par_iter().map(loss).collect();
@@ -194,7 +189,9 @@ impl Search<'_> {
     /// their own, and keeps what loses less.
     fn finish<'p>(&self, chosen: Solution<'p>) -> Solution<'p> {
         let finished = |mut body: Body<'p>| {
-            if let Some(butterfly) = &mut body.butterfly {
+            if let Some(butterfly) = &mut body.butterfly
+                && !self.progress.is_cancelled()
+            {
                 let of_group = |group| self.solve_group(&body.atoms, group);
                 butterfly.improve(self.atoms, &body.atoms, self.thorough, of_group);
                 body.loss = butterfly.loss();
@@ -208,33 +205,21 @@ impl Search<'_> {
     fn best<'p>(&self, tree: &BodyTree, plan: &'p Plan, split: &'p Split) -> Solution<'p> {
         let outline = |leaf: u32| {
             let members = tree.members(leaf, leaf + 1);
-            Outline { weight: self.atoms.rows.weight_of(members), bounds: self.atoms.bounds(members, &split.body) }
+            NodeOutline { weight: self.atoms.rows.weight_of(members), bounds: self.atoms.bounds(members, &split.body) }
         };
-        let leaves: Vec<Outline> = (0..tree.n_leaves() as u32).into_par_iter().map(outline).collect();
+        let leaves: Vec<NodeOutline> = (0..tree.n_leaves() as u32).into_par_iter().map(outline).collect();
         let nodes = outlines_of_nodes(tree, &leaves);
         let job = BodyJob { search: self, tree, plan, split, leaves: &leaves, nodes: &nodes };
-        let best = job.run();
-        let body = |run: Run<'p>| {
-            let members = tree.members(run.first, run.end);
-            match run.butterfly {
-                None => Body::class(self.atoms, members, &plan.columns),
-                Some(butterfly) => Body {
-                    atoms: members.to_vec(),
-                    loss: butterfly.loss(),
-                    columns: &plan.columns,
-                    butterfly: Some(butterfly),
-                },
-            }
-        };
-        Solution::new(best.runs.into_par_iter().map(body).collect())
+        // The sum of all bodies again, in their order: sums of subtrees are rounded differently.
+        Solution::new(job.run().bodies)
     }
 }
 
-/// Node by node what its leaves are together.
-fn outlines_of_nodes(tree: &BodyTree, leaves: &[Outline]) -> Vec<Outline> {
-    let mut at: Vec<Outline> = leaves.to_vec();
-    let mut outlines: Vec<Outline> = Vec::with_capacity(tree.nodes.len());
-    // In pre-order children come after their parents; what is known of a subtree stands at its first leaf.
+/// For each node, the outline of all its leaves.
+fn outlines_of_nodes(tree: &BodyTree, leaves: &[NodeOutline]) -> Vec<NodeOutline> {
+    let mut at: Vec<NodeOutline> = leaves.to_vec();
+    let mut outlines: Vec<NodeOutline> = Vec::with_capacity(tree.nodes.len());
+    // In pre-order children come after their parents. The outline of a subtree is kept at its first leaf.
     for node in tree.nodes.iter().rev() {
         let united = at[node.first as usize].unite(&at[node.middle as usize]);
         at[node.first as usize] = united.clone();
@@ -250,21 +235,22 @@ struct BodyJob<'j, 'p> {
     tree: &'j BodyTree,
     plan: &'p Plan,
     split: &'p Split,
-    leaves: &'j [Outline],
-    nodes: &'j [Outline],
+    leaves: &'j [NodeOutline],
+    nodes: &'j [NodeOutline],
 }
 
-/// A leaf or node is tried unless a node above it agrees on the whole body.
+/// The leaves and nodes below a node whose rows agree on the whole body. They are not tried.
 struct Covered {
     leaves: Vec<bool>,
     nodes: Vec<bool>,
 }
 
 impl<'p> BodyJob<'_, 'p> {
-    fn run(&self) -> Best<'p> {
+    fn run(&self) -> Solution<'p> {
         let covered = self.covered();
         let total: u64 = self.leaves.iter().map(|leaf| leaf.weight).sum();
-        // Subtrees that are small enough, and the leaves that are in none: as leaves and nodes from where to where.
+        // Small subtrees, and the leaves that are in none of them, each as a range of leaves and a range of nodes.
+        // `upper` are the nodes above the subtrees.
         let mut subtrees: Vec<(u32, u32, usize, usize)> = Vec::new();
         let mut upper: Vec<usize> = Vec::new();
         let mut next_leaf = 0;
@@ -282,12 +268,12 @@ impl<'p> BodyJob<'_, 'p> {
             next_leaf = node.end;
         }
         subtrees.extend((next_leaf..self.leaves.len() as u32).map(|leaf| (leaf, leaf + 1, 0, 0)));
-        let mut at: Vec<Option<Best<'p>>> = Vec::new();
+        let mut at: Vec<Option<Solution<'p>>> = Vec::new();
         at.resize_with(self.leaves.len(), || None);
-        let solved: Vec<Best<'p>> = subtrees
+        let solved: Vec<Solution<'p>> = subtrees
             .par_iter()
             .map(|&(first, end, from, to)| {
-                let mut at: Vec<Option<Best<'p>>> =
+                let mut at: Vec<Option<Solution<'p>>> =
                     (first..end).map(|leaf| Some(self.leaf(leaf, covered.leaves[leaf as usize]))).collect();
                 for position in (from..to).rev() {
                     self.node(position, covered.nodes[position], &mut at, first);
@@ -317,13 +303,9 @@ impl<'p> BodyJob<'_, 'p> {
         covered
     }
 
-    fn leaf(&self, leaf: u32, covered: bool) -> Best<'p> {
+    fn leaf(&self, leaf: u32, covered: bool) -> Solution<'p> {
         let members = self.tree.members(leaf, leaf + 1);
-        let atoms = self.search.atoms;
-        let bounds = atoms.bounds(members, &self.plan.columns);
-        let loss = atoms.perimeter(&bounds, &self.plan.columns) * self.leaves[leaf as usize].weight as f64;
-        let run = Run { first: leaf, end: leaf + 1, butterfly: None };
-        let mut best = Best { loss, runs: vec![run] };
+        let mut best = Solution::new(vec![Body::class(self.search.atoms, members, &self.plan.columns)]);
         if !covered {
             self.improve(&mut best, leaf, leaf + 1, &self.leaves[leaf as usize]);
         }
@@ -331,15 +313,15 @@ impl<'p> BodyJob<'_, 'p> {
     }
 
     /// Joins what the two sides of a node have come to, `at` the places of leaves from `offset` on.
-    fn node(&self, position: usize, covered: bool, at: &mut [Option<Best<'p>>], offset: u32) {
+    fn node(&self, position: usize, covered: bool, at: &mut [Option<Solution<'p>>], offset: u32) {
         let CutNode { first, middle, end, .. } = self.tree.nodes[position];
         let mut take = |leaf: u32| at[(leaf - offset) as usize].take().expect("children come before their parents");
         let (mut best, mut second) = (take(first), take(middle));
         let loss = best.loss + second.loss;
-        if best.runs.len() < second.runs.len() {
-            std::mem::swap(&mut best.runs, &mut second.runs);
+        if best.bodies.len() < second.bodies.len() {
+            std::mem::swap(&mut best.bodies, &mut second.bodies);
         }
-        best.runs.append(&mut second.runs);
+        best.bodies.append(&mut second.bodies);
         best.loss = loss;
         if !covered {
             self.improve(&mut best, first, end, &self.nodes[position]);
@@ -347,11 +329,11 @@ impl<'p> BodyJob<'_, 'p> {
         at[(first - offset) as usize] = Some(best);
     }
 
-    /// Makes leaves one butterfly, where that loses less than they do now.
-    fn improve(&self, best: &mut Best<'p>, first: u32, end: u32, outline: &Outline) {
+    /// Makes leaves one butterfly if that loses less than they do now.
+    fn improve(&self, best: &mut Solution<'p>, first: u32, end: u32, outline: &NodeOutline) {
         let Search { atoms, counts, quick, .. } = self.search;
         let of_body = atoms.perimeter(&outline.bounds, &self.split.body) * outline.weight as f64;
-        if of_body >= best.loss {
+        if of_body >= best.loss || self.search.progress.is_cancelled() {
             return;
         }
         let members = self.tree.members(first, end);
@@ -363,8 +345,8 @@ impl<'p> BodyJob<'_, 'p> {
             }
             counts.let_through.fetch_add(1, Ordering::Relaxed);
         }
-        // What groups of audiences lose is worth a search of its own where the body is settled, and an estimate where
-        // it is one of many.
+        // If the rows agree on the body, a separate search for the groups of audiences is worth its time. Otherwise
+        // this body is one of many candidates, and an estimate suffices.
         let butterfly = if agrees {
             let of_group = |group, _| Some(self.search.solve_group(members, group));
             Butterfly::build(atoms, members, self.split, quick, &of_group)
@@ -377,7 +359,8 @@ impl<'p> BodyJob<'_, 'p> {
             if !agrees {
                 counts.taken.fetch_add(1, Ordering::Relaxed);
             }
-            *best = Best { loss, runs: vec![Run { first, end, butterfly: Some(butterfly) }] };
+            let (atoms, columns) = (members.to_vec(), self.plan.columns.as_slice());
+            *best = Solution::new(vec![Body { atoms, loss, columns, butterfly: Some(butterfly) }]);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! [`Outcome`]: what rows show in the end, mended where an audience is not satisfied.
+//! [`Outcome`]: what rows show in the end, mended if an audience is not satisfied.
 //!
-//! Rows of several bodies may look the same to an audience. Classes of persons only grow by that, and what they satisfy
-//! they satisfy together, but for persons with several rows: a person in two of them counts once in the larger class,
-//! and shares of sensitive values change.
+//! Rows of several bodies may look the same to an audience. Their classes are then one larger class, which satisfies
+//! what each of them satisfies, except if persons have several rows: a person in two of them counts once in the
+//! larger class, and shares of sensitive values change.
 
 use super::atoms::Atoms;
 use super::butterfly::Piece;
@@ -11,11 +11,11 @@ use super::plan::{Ask, Compile};
 use super::shown::ShownBoxes;
 use crate::requirement::{Rules, UnfitColumn};
 
-/// What is counted in the end.
+/// The demands that the final cells must meet.
 pub(super) struct Demands {
-    /// Of every audience, redundant or not, and of every coalition.
+    /// The demands of every audience, redundant or not, and of every coalition.
     pub(super) visible: Vec<Demand>,
-    /// Of what columns tell those who don't know them.
+    /// The demands on what columns tell audiences that don't know them.
     pub(super) hidden: Vec<HiddenDemand>,
 }
 
@@ -30,11 +30,11 @@ impl Demands {
     }
 }
 
-/// What an audience asks of what it sees.
+/// The requirements of an audience on the columns it knows.
 pub(super) struct Demand {
     /// The columns it knows.
     pub(super) columns: Vec<usize>,
-    /// What its classes must satisfy.
+    /// The requirements of the audience's classes.
     pub(super) rules: Rules,
 }
 
@@ -43,9 +43,9 @@ impl Demand {
         Ok(Demand { columns: ask.columns.iter().copied().collect(), rules: compile(&ask.requirements)? })
     }
 
-    /// Whether rows satisfy it as they are.
+    /// Whether the rows satisfy the demand without any generalization.
     pub(super) fn is_met_by(&self, rows: &Atoms<'_>) -> bool {
-        // Hardly a table does, and one row that is not among k shows it.
+        // Few tables do. A quick test is whether a single row has fewer than k rows like it.
         let alike = |one: &[u32], other: &[u32]| self.columns.iter().all(|&column| one[column] == other[column]);
         let n_alike = |atom: u32| -> u64 {
             let cells = rows.rows.cells(atom);
@@ -58,18 +58,13 @@ impl Demand {
         }
         rows.project(&rows.all(), &self.columns).all_stand(rows, &self.rules)
     }
-
-    /// The atoms whose class does not satisfy it.
-    fn unmet(&self, atoms: &Atoms<'_>, shown: &ShownBoxes) -> Vec<u32> {
-        shown.unmet(atoms, &self.columns, &self.rules)
-    }
 }
 
-/// What rows show.
+/// The cells that rows show in the end.
 pub(super) struct Outcome<'a> {
     pub(super) atoms: Atoms<'a>,
     pub(super) shown: ShownBoxes,
-    /// The atoms of each body; none where the table is left as it is.
+    /// The atoms of each body; empty if the table is released unchanged.
     pub(super) bodies: Vec<Vec<u32>>,
 }
 
@@ -90,14 +85,15 @@ impl<'a> Outcome<'a> {
         }
     }
 
-    /// Joins bodies with rows that do not satisfy a demand to their nearest, each pair to one class, until all do: at
-    /// the latest when there is one class.
+    /// Joins each body with rows that don't satisfy a demand to the nearest body, and makes the two one class. Repeats
+    /// until all demands are met, at the latest when there is only one class.
     fn join_unmet(&mut self, demands: &[Demand]) {
         let columns: Vec<usize> = (0..self.atoms.domains.len()).collect();
         loop {
             let mut is_unmet = vec![false; self.atoms.len()];
             for demand in demands {
-                demand.unmet(&self.atoms, &self.shown).iter().for_each(|&atom| is_unmet[atom as usize] = true);
+                let unmet = self.shown.unmet(&self.atoms, &demand.columns, &demand.rules);
+                unmet.iter().for_each(|&atom| is_unmet[atom as usize] = true);
             }
             let (unmet, mut met): (Vec<Vec<u32>>, Vec<Vec<u32>>) = std::mem::take(&mut self.bodies)
                 .into_iter()
@@ -121,7 +117,7 @@ impl<'a> Outcome<'a> {
                 self.shown.show(&self.atoms, &Piece::new(&self.atoms, &met[joined], &columns));
             }
             self.bodies = met;
-            // Everybody in one class: if that could not stand, there would be no table to release.
+            // Everybody is in one class now. It satisfies the rules: otherwise there would be no table to release.
             if is_last {
                 return;
             }
@@ -139,12 +135,11 @@ impl<'a> Outcome<'a> {
         (0..bodies.len()).min_by(|&a, &b| growths[a].total_cmp(&growths[b]))
     }
 
-    /// What all rows lose in all columns.
     pub(super) fn loss(&self) -> f64 {
         self.shown.loss_of_columns(&self.atoms).iter().sum()
     }
 
-    /// The word for how it came about.
+    /// The word for the shape in the manifest.
     pub(super) fn shape(&self) -> &'static str {
         match self.bodies.is_empty() {
             true => "unchanged",
@@ -155,7 +150,9 @@ impl<'a> Outcome<'a> {
 
     /// The share of rows in bodies whose rows do not all look the same.
     pub(super) fn share_in_butterflies(&self) -> f64 {
-        let is_butterfly = |body: &&Vec<u32>| body.iter().any(|&atom| !self.shown.alike(atom, body[0]));
+        let all_columns = 0..self.atoms.domains.len();
+        let is_butterfly =
+            |body: &&Vec<u32>| body.iter().any(|&atom| !self.shown.alike(atom, body[0], all_columns.clone()));
         let n_rows: u64 = self.bodies.iter().filter(is_butterfly).map(|body| self.atoms.rows.weight_of(body)).sum();
         n_rows as f64 / (self.atoms.rows.n_members() as f64).max(1.0)
     }

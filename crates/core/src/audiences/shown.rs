@@ -13,6 +13,7 @@ use super::atoms::Atoms;
 use super::butterfly::Piece;
 use crate::encode::Rows;
 use crate::partition::Classes;
+use crate::ranks::places;
 use crate::requirement::{Rules, Tally};
 
 /// An interval per atom and column, as a cell shows it.
@@ -24,7 +25,7 @@ pub(super) struct ShownBoxes {
 struct ShownColumn {
     intervals: Vec<(u32, u32)>,
     numbers: BTreeMap<(u32, u32), u32>,
-    /// Per atom the number of its interval.
+    /// For each atom, the number of its interval.
     of_atom: Vec<u32>,
 }
 
@@ -38,11 +39,7 @@ impl ShownColumn {
 
     /// The place of each number in the order of intervals.
     fn ranks(&self) -> Vec<u32> {
-        let mut ranks = vec![0; self.intervals.len()];
-        for (rank, &number) in (0..).zip(self.numbers.values()) {
-            ranks[number as usize] = rank;
-        }
-        ranks
+        places(&self.numbers.values().copied().collect::<Vec<u32>>())
     }
 }
 
@@ -67,7 +64,6 @@ impl ShownBoxes {
         shown.intervals[shown.of_atom[atom as usize] as usize]
     }
 
-    /// What these atoms lose in some columns.
     pub(super) fn loss_of(&self, atoms: &Atoms<'_>, members: &[u32], columns: &[usize]) -> f64 {
         let width = |atom: u32, column: usize| {
             let (lo, hi) = self.interval(atom, column);
@@ -89,14 +85,9 @@ impl ShownBoxes {
         }
     }
 
-    /// Whether two atoms look the same in all columns.
-    pub(super) fn alike(&self, a: u32, b: u32) -> bool {
-        self.columns.iter().all(|column| column.of_atom[a as usize] == column.of_atom[b as usize])
-    }
-
     /// Whether two atoms look the same in some columns.
-    pub(super) fn groups_alike(&self, a: u32, b: u32, columns: &[usize]) -> bool {
-        let mut known = columns.iter().map(|&column| &self.columns[column].of_atom);
+    pub(super) fn alike(&self, a: u32, b: u32, columns: impl IntoIterator<Item = usize>) -> bool {
+        let mut known = columns.into_iter().map(|column| &self.columns[column].of_atom);
         known.all(|of_atom| of_atom[a as usize] == of_atom[b as usize])
     }
 
@@ -131,10 +122,7 @@ impl ShownBoxes {
                 *interval = column.intervals[column.of_atom[first] as usize];
             }
         });
-        let (starts, members) = groups.into_groups();
-        let mut classes = Classes::new(members, starts);
-        classes.boxes = Some(boxes);
-        classes
+        Classes { boxes: Some(boxes), ..Classes::new(groups.into_members()) }
     }
 
     /// What each column loses, over all rows.

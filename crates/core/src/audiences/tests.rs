@@ -204,8 +204,11 @@ fn full_domain_and_partitioners_for_several_tables_are_refused() {
     let pairs = of_texts(&["a", "b"], &["1,2", "1,3"]);
     let both = audiences(&[(&["a"], 2), (&["b"], 2)]);
     let refused = |algorithm| anonymize_audiences(&pairs, &spec(algorithm), &both, &Silent).unwrap_err();
-    assert_eq!(refused(Algorithm::FullDomain), AnonymizeError::UnavailableForAudiences(Algorithm::FullDomain));
-    assert_eq!(refused(Algorithm::Miracle), AnonymizeError::Unavailable(Algorithm::Miracle));
+    for (algorithm, kind) in
+        [(Algorithm::FullDomain, "for several audiences"), (Algorithm::Miracle, "for one table in this version")]
+    {
+        assert_eq!(refused(algorithm), AnonymizeError::Unavailable { algorithm, kind });
+    }
 }
 
 const NAMES: [&str; 7] = ["a", "b", "c", "d", "e", "f", "g"];

@@ -3,21 +3,21 @@
 //! # Paper
 //! `[PTL+08]` section 4.2.2
 //! # Deviations
-//! beside the tree of the union's classes there is one that cuts only what the audiences share, as long as both sides
-//! can stand; where its leaves still differ there, they are cut on in all columns
+//! There is a second tree beside that of the union's classes. It first cuts only columns that the audiences share, as
+//! long as both sides satisfy the rules. Leaves that still differ there are then cut in all columns.
 
 use rayon::prelude::*;
 
 use super::atoms::Atoms;
 use super::plan::{Plan, Split};
+use crate::encode::bounds;
+use crate::lists::Lists;
 use crate::partition::{CutNode, CutTree, Mondrian};
 
 /// Atoms in an order in which every node of a binary tree is a run of them.
 pub(super) struct BodyTree {
-    /// The atoms, leaf after leaf.
-    pub(super) atoms: Vec<u32>,
-    /// Leaf `l` is `atoms[starts[l]..starts[l + 1]]`. Each may be one class for all audiences.
-    pub(super) starts: Vec<u32>,
+    /// The atoms of each leaf, which may be one class for all audiences.
+    leaves: Lists,
     /// Inner nodes as runs of leaves, in pre-order.
     pub(super) nodes: Vec<CutNode>,
 }
@@ -31,14 +31,15 @@ impl BodyTree {
         }
     }
 
-    /// The classes that cuts in all columns lead to; one leaf where these atoms can't stand.
+    /// The classes that cuts in all columns lead to. If these atoms don't satisfy the rules together, they are one
+    /// leaf.
     pub(super) fn of_all_columns(atoms: &Atoms<'_>, members: &[u32], plan: &Plan, mondrian: &Mondrian) -> BodyTree {
         let projection = atoms.project(members, &plan.columns);
         let Some(mut classes) = projection.partition(&plan.domains, &plan.rules, mondrian) else {
             return BodyTree::of_leaves(&[members.to_vec()], Vec::new());
         };
         let cuts = classes.tree.take();
-        let leaves: Vec<Vec<u32>> = (0..classes.len()).map(|class| projection.atoms(classes.rows(class))).collect();
+        let leaves: Vec<Vec<u32>> = classes.iter().map(|class| projection.atoms(class)).collect();
         BodyTree::of_classes(atoms, &leaves, cuts.as_ref())
     }
 
@@ -72,59 +73,38 @@ impl BodyTree {
     }
 
     fn of_leaves(leaves: &[Vec<u32>], nodes: Vec<CutNode>) -> BodyTree {
-        let mut starts = Vec::with_capacity(leaves.len() + 1);
-        starts.push(0);
-        for leaf in leaves {
-            starts.push(starts[starts.len() - 1] + leaf.len() as u32);
-        }
-        BodyTree { atoms: leaves.concat(), starts, nodes }
+        BodyTree { leaves: leaves.iter().map(|leaf| leaf.iter().copied()).collect(), nodes }
     }
 
-    /// How many leaves there are.
     pub(super) fn n_leaves(&self) -> usize {
-        self.starts.len() - 1
+        self.leaves.len()
     }
 
     /// The atoms of a run of leaves.
     pub(super) fn members(&self, first: u32, end: u32) -> &[u32] {
-        &self.atoms[self.starts[first as usize] as usize..self.starts[end as usize] as usize]
+        self.leaves.run(first as usize..end as usize)
     }
 }
 
 /// Puts a tree in the place of each leaf of another.
-fn graft(cuts: &[CutNode], leaves: Vec<BodyTree>) -> BodyTree {
+fn graft(cuts: &[CutNode], trees: Vec<BodyTree>) -> BodyTree {
     let mut firsts = vec![0];
-    let (mut atoms, mut starts, mut nodes) = (Vec::new(), vec![0], Vec::new());
-    for leaf in leaves {
-        let (first, n_before) = (firsts[firsts.len() - 1], atoms.len() as u32);
-        firsts.push(first + leaf.n_leaves() as u32);
-        starts.extend(leaf.starts[1..].iter().map(|start| start + n_before));
-        atoms.extend(leaf.atoms);
-        let moved = |node: &CutNode| CutNode {
-            first: node.first + first,
-            middle: node.middle + first,
-            end: node.end + first,
-            column: node.column,
-        };
-        nodes.extend(leaf.nodes.iter().map(moved));
+    let (mut leaves, mut nodes) = (Lists::default(), Vec::new());
+    for tree in trees {
+        let first = firsts[firsts.len() - 1];
+        firsts.push(first + tree.n_leaves() as u32);
+        leaves.append(&tree.leaves);
+        nodes.extend(tree.nodes.iter().map(|node| node.moved(|leaf| leaf + first)));
     }
-    nodes.extend(cuts.iter().map(|cut| CutNode {
-        first: firsts[cut.first as usize],
-        middle: firsts[cut.middle as usize],
-        end: firsts[cut.end as usize],
-        column: cut.column,
-    }));
+    nodes.extend(cuts.iter().map(|cut| cut.moved(|leaf| firsts[leaf as usize])));
     nodes.sort_unstable_by_key(|node| (node.first, std::cmp::Reverse(node.end)));
-    BodyTree { atoms, starts, nodes }
+    BodyTree { leaves, nodes }
 }
 
 /// Halves the classes again and again where their centres lie widest apart, at the weighted median.
 fn cluster(atoms: &Atoms<'_>, leaves: &[Vec<u32>]) -> BodyTree {
     let columns: Vec<usize> = (0..atoms.domains.len()).collect();
-    let centres: Vec<Vec<u32>> = leaves
-        .iter()
-        .map(|leaf| atoms.bounds(leaf, &columns).iter().map(|&(lo, hi)| lo + (hi - lo) / 2).collect())
-        .collect();
+    let centres: Vec<Vec<u32>> = leaves.iter().map(|leaf| bounds::middle(&atoms.bounds(leaf, &columns))).collect();
     let weights: Vec<u64> = leaves.iter().map(|leaf| atoms.rows.weight_of(leaf)).collect();
     let mut order: Vec<usize> = (0..leaves.len()).collect();
     let mut nodes = Vec::with_capacity(leaves.len());
@@ -136,7 +116,7 @@ fn cluster(atoms: &Atoms<'_>, leaves: &[Vec<u32>]) -> BodyTree {
         let run = &mut order[first..end];
         let width = |column: usize| {
             let codes = run.iter().map(|&leaf| centres[leaf][column]);
-            let (lo, hi) = codes.fold((u32::MAX, 0), |(lo, hi), code| (lo.min(code), hi.max(code)));
+            let (lo, hi) = codes.map(|code| (code, code)).fold(bounds::EMPTY, bounds::both);
             atoms.domains[column].width(lo, hi)
         };
         let widths: Vec<f64> = columns.iter().map(|&column| width(column)).collect();

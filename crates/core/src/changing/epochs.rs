@@ -1,9 +1,9 @@
-//! [`Epochs`]: the rule by which nobody is shown, and nobody goes, but in a crowd.
+//! [`Epochs`]: the rule that rows are shown, and removed, only in a crowd.
 //!
 //! # Deviations
-//! `[EPS+12]` raises the class a newcomer joins. Here newcomers who fit into the labels of the class they wait at join
-//! it as they are, and others found a class of their own: it stands by itself, so nobody who is shown already has to
-//! lose for it.
+//! `[EPS+12]` raises the labels of the class that a newcomer joins. Here, newcomers who fit into the labels of their
+//! class join it as it is. Others found a class of their own, which satisfies the requirement by itself, so nobody who
+//! is already shown becomes less precise.
 //! # Cost
 //! A change reads the atom or the waiting list it touches; a batch reads each of them once.
 
@@ -13,37 +13,39 @@ use super::index::ClassIndex;
 use super::ledger::{
     AtomId, AtomMember, ClassId, Edit, Effect, Ledger, Member, MemberKey, Past, PersonKey, Place, Shown,
 };
-use super::standard::{Judge, Standard};
+use super::refresh::keys;
+use super::standard::{AtomJudge, Standard};
 use super::tree::GrowingTree;
 
-/// How rows that were deleted go.
+/// What happens to the rows of persons who were deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Departures {
-    /// They stay shown until those who leave an atom, and those who stay, each satisfy the requirement.
+    /// The rows stay shown until the leaving and the staying members of the atom both satisfy the requirement.
     Batch,
-    /// Their atom is withdrawn at once, and hides whoever else is in it.
+    /// The whole atom of a deleted person is withdrawn at once, so its other members are hidden, too.
     Withdraw,
 }
 
-/// When it is decided whether those who wait, or leave, are a crowd.
+/// When it is decided whether waiting or leaving members are a crowd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closing {
-    /// As soon as they satisfy the requirement. Where it speaks of values, whoever knows who came when learns
-    /// something of the last one: before, the values did not suffice.
+    /// As soon as they satisfy the requirement. If the requirement is about values, a reader who knows who came when
+    /// learns something about the last member: before that member came, the values were not enough.
     Earliest,
-    /// As soon as they are so many, and as many as each of them asks for; numbers alone say when. Newcomers whose
-    /// values do not suffice then are hidden until a refresh, and an atom that can't be parted then goes as a whole.
+    /// As soon as there are this many members, and as many as each of them asks for; so only numbers decide when.
+    /// Newcomers whose values don't satisfy the requirement at that time are hidden until a refresh, and an atom that
+    /// can't be parted at that time is withdrawn as a whole.
     BySize(u32),
 }
 
 /// The rule, over the classes of one view.
 #[derive(Clone, Copy, Debug)]
 pub struct Epochs<'a> {
-    /// Per quasi column its DGH.
+    /// For each quasi column, its DGH.
     pub trees: &'a [GrowingTree],
     /// The view's classes.
     pub index: &'a ClassIndex,
-    /// What every atom must satisfy.
+    /// The requirements of every atom.
     pub standard: &'a Standard,
     /// How rows go.
     pub departures: Departures,
@@ -52,10 +54,10 @@ pub struct Epochs<'a> {
 }
 
 impl Epochs<'_> {
-    /// What a batch of changes does. Write it, commit, then let the index follow.
+    /// The effects of a batch of changes. Write them, commit, then let the index follow.
     ///
     /// # Errors
-    /// Where the ledger can't be read.
+    /// If the ledger can't be read.
     pub fn apply<L: Ledger>(&self, ledger: &L, edits: Vec<Edit>) -> Result<Vec<Effect>, L::Error> {
         let mut batch = Batch::new(*self, ledger)?;
         let (arriving, departing) = net(edits);
@@ -68,7 +70,7 @@ impl Epochs<'_> {
     }
 }
 
-/// What comes and what goes on the whole: rows that come and go in one batch never were.
+/// The net result of some edits: a row that comes and goes in one batch is left out.
 fn net(edits: Vec<Edit>) -> (Vec<Member>, BTreeSet<MemberKey>) {
     let mut arriving: BTreeMap<MemberKey, Member> = BTreeMap::new();
     let mut departing = BTreeSet::new();
@@ -94,17 +96,17 @@ fn net(edits: Vec<Edit>) -> (Vec<Member>, BTreeSet<MemberKey>) {
 struct Batch<'a, L: Ledger> {
     rule: Epochs<'a>,
     ledger: &'a L,
-    judge: Judge<'a>,
+    judge: AtomJudge<'a>,
     next_class: ClassId,
     next_atom: AtomId,
     effects: Vec<Effect>,
-    /// What readers have seen of persons, where that changed.
+    /// What readers have seen of persons, for those of whom it changed in this batch.
     pasts: BTreeMap<PersonKey, Past>,
-    /// Who came to wait at classes.
+    /// Members that came to wait, by class.
     came: BTreeMap<ClassId, Vec<Member>>,
-    /// Who waits no more.
+    /// Members that wait no more.
     went: BTreeSet<MemberKey>,
-    /// The class that was founded because there was none.
+    /// The class that was created in this batch because the view had none.
     first_class: Option<(ClassId, Vec<u32>)>,
 }
 
@@ -138,7 +140,7 @@ impl<'a, L: Ledger> Batch<'a, L> {
         let mut atoms: BTreeMap<AtomId, (ClassId, BTreeSet<MemberKey>)> = BTreeMap::new();
         for &key in keys {
             match self.ledger.place(key)? {
-                // Nobody can be shown of whom nothing is known.
+                // A row that the ledger does not know was never shown.
                 None => {}
                 Some(Place::Waiting(_) | Place::Hidden | Place::Alone) => {
                     self.went.insert(key);
@@ -164,31 +166,17 @@ impl<'a, L: Ledger> Batch<'a, L> {
     }
 
     fn withdraw(&mut self, class: ClassId, atom: AtomId, members: &[AtomMember]) {
-        let (mut gone, mut survivors) = (Vec::new(), Vec::new());
-        for AtomMember { member, shown } in members {
-            match shown {
-                Shown::Leaves => gone.push(member.key),
-                Shown::Stays => {
-                    survivors.push(member.key);
-                    self.remember(member.person, Past::InCrowd);
-                }
-            }
-        }
-        self.effects.push(Effect::Withdraw { class, atom, gone, survivors });
+        let (gone, survivors) = leaving_and_staying(members);
+        survivors.iter().for_each(|member| self.remember(member.person, Past::InCrowd));
+        self.effects.push(Effect::Withdraw { class, atom, gone: keys(&gone), survivors: keys(&survivors) });
     }
 
     /// Removes those who leave an atom, if they may go, and marks those who leave from now on and stay shown.
     fn let_go(&mut self, class: ClassId, atom: AtomId, members: &[AtomMember], new: &BTreeSet<MemberKey>) {
-        let (mut leaving, mut staying): (Vec<&Member>, Vec<&Member>) = (Vec::new(), Vec::new());
-        for AtomMember { member, shown } in members {
-            match shown {
-                Shown::Leaves => leaving.push(member),
-                Shown::Stays => staying.push(member),
-            }
-        }
+        let (mut leaving, mut staying) = leaving_and_staying(members);
         let goes = match self.rule.closing {
             Closing::Earliest => {
-                // Where those who stay are too few, some of those who leave stay with them for a while.
+                // If too few members stay, some of those who leave are shown with them for a while.
                 while !staying.is_empty() && !leaving.is_empty() && !self.judge.stands(&staying) {
                     staying.extend(leaving.pop());
                 }
@@ -204,7 +192,7 @@ impl<'a, L: Ledger> Batch<'a, L> {
                 staying.is_empty() || may_part && self.judge.stands(&leaving) && self.judge.stands(&staying)
             }
         };
-        let gone: Vec<MemberKey> = leaving.iter().filter(|_| goes).map(|member| member.key).collect();
+        let gone = if goes { keys(&leaving) } else { Vec::new() };
         let all_gone: BTreeSet<MemberKey> = gone.iter().copied().collect();
         for &member in new.difference(&all_gone) {
             self.effects.push(Effect::Leave { member });
@@ -222,8 +210,9 @@ impl<'a, L: Ledger> Batch<'a, L> {
                 self.remember(person, Past::Alone);
             }
             (0 | 1, Past::Alone) => self.effects.push(Effect::ShowAlone { member }),
-            // Who is seen alone now would be known in the old crowd, and who was seen alone hides nobody. In another
-            // crowd somebody could be known by what both have in common.
+            // A former crowd member shown alone now would be identified in old snapshots, and somebody once shown alone
+            // gives no cover. So hide them. In another crowd, somebody could be identified by what both crowds have in
+            // common.
             (_, Past::InCrowd | Past::Alone) => self.effects.push(Effect::Hide { member }),
             (_, Past::Nothing) => {
                 let class = self.class_for(&member);
@@ -267,34 +256,34 @@ impl<'a, L: Ledger> Batch<'a, L> {
             waiting.extend(came.into_iter().map(|member| (member.key, member)));
             let waiting: Vec<Member> = waiting.into_values().collect();
             match self.crowd(&waiting) {
-                Crowd::None => {}
-                Crowd::Stands(members) => self.admit_at(class, &members),
-                Crowd::Fails(members) => self.seal(&members),
+                Waiters::None => {}
+                Waiters::Stands(members) => self.admit_at(class, &members),
+                Waiters::Fails(members) => self.seal(&members),
             }
         }
         Ok(())
     }
 
-    /// Hides those whose values do not suffice. That they are not shown tells something of these, so they are no
-    /// newcomers any more.
+    /// Hides newcomers whose values don't satisfy the requirement. That they are not shown tells readers something
+    /// about their values, so they no longer count as newcomers.
     fn seal(&mut self, members: &[&Member]) {
         members.iter().for_each(|member| self.remember(member.person, Past::InCrowd));
-        let members = members.iter().map(|member| member.key).collect();
-        self.effects.push(Effect::Seal { members });
+        self.effects.push(Effect::Seal { members: keys(members) });
     }
 
-    /// Of those who wait, the largest part that may be an atom: whoever does not ask for more persons than there are.
-    fn crowd<'m>(&mut self, waiting: &'m [Member]) -> Crowd<'m> {
+    /// The largest part of those who wait that may be an atom: everybody who does not ask for more persons than there
+    /// are.
+    fn crowd<'m>(&mut self, waiting: &'m [Member]) -> Waiters<'m> {
         let mut members: Vec<&Member> = waiting.iter().collect();
         members.sort_by_key(|member| member.k);
         while members.last().is_some_and(|member| member.k as usize > members.len()) {
             members.pop();
         }
         match self.rule.closing {
-            Closing::BySize(size) if !self.judge.are_many(&members, size) => Crowd::None,
-            Closing::BySize(_) if !self.judge.stands(&members) => Crowd::Fails(members),
-            Closing::Earliest if !self.judge.stands(&members) => Crowd::None,
-            Closing::BySize(_) | Closing::Earliest => Crowd::Stands(members),
+            Closing::BySize(size) if !self.judge.are_many(&members, size) => Waiters::None,
+            Closing::BySize(_) if !self.judge.stands(&members) => Waiters::Fails(members),
+            Closing::Earliest if !self.judge.stands(&members) => Waiters::None,
+            Closing::BySize(_) | Closing::Earliest => Waiters::Stands(members),
         }
     }
 
@@ -312,11 +301,10 @@ impl<'a, L: Ledger> Batch<'a, L> {
         let class = if fits { class } else { self.found(nodes) };
         let atom = self.next_atom;
         self.next_atom.0 += 1;
-        let members = members.iter().map(|member| member.key).collect();
-        self.effects.push(Effect::Admit { class, atom, members });
+        self.effects.push(Effect::Admit { class, atom, members: keys(members) });
     }
 
-    /// Per quasi column the lowest node above everybody.
+    /// For each quasi column, the lowest node above everybody.
     fn common_nodes(&self, members: &[&Member]) -> Vec<u32> {
         let columns = self.rule.trees.iter().enumerate();
         let nodes = columns.map(|(column, tree)| {
@@ -326,12 +314,18 @@ impl<'a, L: Ledger> Batch<'a, L> {
     }
 }
 
-/// What those who wait at a class are.
-enum Crowd<'m> {
-    /// Too few, or not yet what is asked.
+/// The members of an atom who leave, and those who stay.
+fn leaving_and_staying(members: &[AtomMember]) -> (Vec<&Member>, Vec<&Member>) {
+    let with = |shown: Shown| members.iter().filter(move |member| member.shown == shown).map(|member| &member.member);
+    (with(Shown::Leaves).collect(), with(Shown::Stays).collect())
+}
+
+/// Whether those who wait at a class may be shown.
+enum Waiters<'m> {
+    /// There are too few members, or not as many as each of them asks for.
     None,
-    /// They may be shown.
+    /// The members may be shown.
     Stands(Vec<&'m Member>),
-    /// They are many and may not be shown.
+    /// There are enough members, but their values don't satisfy the requirement, so they may not be shown.
     Fails(Vec<&'m Member>),
 }

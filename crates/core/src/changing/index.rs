@@ -4,25 +4,26 @@
 //! `[EPS+12]` section 7: the total change is that of the newcomer and of all rows already in the class, each column's
 //! in steps of its DGH over the DGH's diameter.
 //! # Deviations
-//! Of classes that are equally near the one with the lowest number wins. Changes are counted in millionths of a
+//! Among classes that are equally near, the one with the lowest number wins. Changes are counted in millionths of a
 //! column, so that ties are ties whatever the order of adding.
 //! # Cost
 //! A tree over boxes: each inner cell divides one column by the children of one DGH node. A query goes best first,
 //! with a bound from below for each cell; siblings that the row is not under share one bound, and are opened only if
 //! it is the best that is left. Adding and removing go down one path. Bounds of a cell are not tightened when a class
-//! goes. A query opens few cells where some class holds the row already, and many where every class is far, in
-//! sparse data of many columns: bounds are then alike. After as many
-//! removals as there are classes the tree is made anew.
+//! goes, so the tree is made anew after as many removals as there are classes. A query opens few cells where some class
+//! holds the row already, and many where every class is far, as in sparse data of many columns, because all bounds are
+//! then alike.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
 
 use super::ledger::{ClassId, Effect};
 use super::tree::GrowingTree;
 
-/// More classes than that make a bucket a divided cell.
+/// A bucket with more classes than this is divided.
 const BUCKET: usize = 24;
-/// What one column can change at most.
+/// The change of a column that goes from a value to the root.
 const WHOLE_COLUMN: u64 = 1_000_000;
 
 /// A total change, in millionths of a column.
@@ -33,15 +34,14 @@ pub struct Change(pub u64);
 #[derive(Clone, Debug)]
 pub struct ClassIndex {
     n_columns: usize,
-    slots: Vec<Slot>,
-    free: Vec<u32>,
-    slot_of_class: BTreeMap<ClassId, u32>,
+    classes: BTreeMap<ClassId, Arc<Indexed>>,
     cells: Vec<Cell>,
     n_removed: usize,
 }
 
-#[derive(Clone, Debug)]
-struct Slot {
+/// A class as its bucket knows it.
+#[derive(Debug)]
+struct Indexed {
     class: ClassId,
     n_members: u64,
     nodes: Box<[u32]>,
@@ -62,7 +62,7 @@ struct Cell {
 
 #[derive(Clone, Debug)]
 enum Content {
-    Bucket(Vec<u32>),
+    Bucket(Vec<Arc<Indexed>>),
     /// By the child of the cell's node in one column, and without a child those at the node itself.
     Divided {
         column: usize,
@@ -74,85 +74,73 @@ enum Content {
 /// A row that looks for its class.
 struct Query<'a> {
     trees: &'a [GrowingTree],
-    /// Per column the row's nodes from the root down.
+    /// For each column, the row's nodes from the root down.
     paths: Vec<Vec<u32>>,
-    /// Per column what a step changes.
+    /// For each column, what a step changes.
     steps: Vec<u64>,
 }
 
-/// What is still to be looked at.
+/// A cell, or several cells, that a query has not looked at yet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Open {
     Cell(u32),
-    /// The cells below a divided one, but for the one that the row is under.
+    /// The children of a divided cell, except the child that contains the row.
     Siblings(u32),
 }
 
 impl ClassIndex {
-    /// No classes, over so many quasi columns.
+    /// An index without classes, over this many quasi columns.
     pub fn new(n_columns: usize) -> ClassIndex {
-        let (slots, free, slot_of_class) = (Vec::new(), Vec::new(), BTreeMap::new());
-        ClassIndex { n_columns, slots, free, slot_of_class, cells: vec![Cell::whole(n_columns)], n_removed: 0 }
+        ClassIndex { n_columns, classes: BTreeMap::new(), cells: vec![Cell::whole(n_columns)], n_removed: 0 }
     }
 
     /// How many classes there are.
     pub fn len(&self) -> usize {
-        self.slot_of_class.len()
+        self.classes.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.slot_of_class.is_empty()
+        self.classes.is_empty()
     }
 
     /// A class's labels and how many members it shows.
     pub fn get(&self, class: ClassId) -> Option<(&[u32], u64)> {
-        let slot = &self.slots[*self.slot_of_class.get(&class)? as usize];
-        Some((&slot.nodes, slot.n_members))
+        let known = self.classes.get(&class)?;
+        Some((&known.nodes, known.n_members))
     }
 
     /// Adds a class, or puts it where its new labels and members belong.
     ///
     /// # Panics
-    /// Where labels are not one per quasi column.
+    /// If labels are not one per quasi column.
     pub fn put(&mut self, trees: &[GrowingTree], class: ClassId, nodes: &[u32], n_members: u64) {
         assert_eq!(nodes.len(), self.n_columns, "a class has a label in every quasi column");
         self.remove(trees, class);
-        let slot = Slot { class, n_members, nodes: nodes.into() };
-        let number = match self.free.pop() {
-            Some(number) => {
-                self.slots[number as usize] = slot;
-                number
-            }
-            None => {
-                self.slots.push(slot);
-                self.slots.len() as u32 - 1
-            }
-        };
-        self.slot_of_class.insert(class, number);
-        self.insert(trees, 0, number);
+        let new = Arc::new(Indexed { class, n_members, nodes: nodes.into() });
+        self.classes.insert(class, Arc::clone(&new));
+        self.insert(trees, 0, new);
         if self.n_removed > self.len() + BUCKET {
             self.cells = vec![Cell::whole(self.n_columns)];
             self.n_removed = 0;
-            let all: Vec<u32> = self.slot_of_class.values().copied().collect();
-            all.into_iter().for_each(|slot| self.insert(trees, 0, slot));
+            let all: Vec<Arc<Indexed>> = self.classes.values().cloned().collect();
+            all.into_iter().for_each(|class| self.insert(trees, 0, class));
         }
     }
 
     /// Takes a class out, if it is there.
     pub fn remove(&mut self, trees: &[GrowingTree], class: ClassId) {
-        let Some(number) = self.slot_of_class.remove(&class) else { return };
-        let nodes = std::mem::take(&mut self.slots[number as usize].nodes);
+        let Some(removed) = self.classes.remove(&class) else { return };
         let mut cell = 0u32;
         loop {
             let Cell { nodes: cell_nodes, content, .. } = &mut self.cells[cell as usize];
             match content {
-                Content::Bucket(slots) => {
-                    slots.retain(|&slot| slot != number);
+                Content::Bucket(classes) => {
+                    classes.retain(|other| other.class != class);
                     break;
                 }
                 Content::Divided { column, at_node, below } => {
-                    let next = match trees[*column].child_towards(cell_nodes[*column], nodes[*column]) {
+                    let next = match trees[*column].child_towards(cell_nodes[*column], removed.nodes[*column]) {
                         None => *at_node,
                         Some(child) => below.get(&child).copied(),
                     };
@@ -160,11 +148,10 @@ impl ClassIndex {
                 }
             }
         }
-        self.free.push(number);
         self.n_removed += 1;
     }
 
-    /// Follows what was written. To be called once the transaction is committed.
+    /// Updates the index with effects that were written. Call it after the transaction is committed.
     pub fn follow(&mut self, trees: &[GrowingTree], effects: &[Effect]) {
         let mut classes: BTreeMap<ClassId, (Vec<u32>, u64)> = BTreeMap::new();
         for effect in effects {
@@ -211,9 +198,9 @@ impl ClassIndex {
             let (Open::Cell(number) | Open::Siblings(number)) = item;
             let cell = &self.cells[number as usize];
             match &cell.content {
-                Content::Bucket(slots) => {
-                    for slot in slots.iter().map(|&slot| &self.slots[slot as usize]) {
-                        let reached = (query.change(&slot.nodes, slot.n_members), slot.class);
+                Content::Bucket(classes) => {
+                    for known in classes {
+                        let reached = (query.change(&known.nodes, known.n_members), known.class);
                         best = Some(best.map_or(reached, |best| best.min(reached)));
                     }
                 }
@@ -249,23 +236,22 @@ impl ClassIndex {
     }
 
     /// Puts a class into a cell, or into one inside it.
-    fn insert(&mut self, trees: &[GrowingTree], mut cell: u32, number: u32) {
+    fn insert(&mut self, trees: &[GrowingTree], mut cell: u32, class: Arc<Indexed>) {
         loop {
-            let slot = &self.slots[number as usize];
             let n_cells = self.cells.len() as u32;
-            self.cells[cell as usize].widen(trees, slot);
+            self.cells[cell as usize].widen(trees, &class);
             let Cell { nodes, exact, content, .. } = &mut self.cells[cell as usize];
             match content {
-                Content::Bucket(slots) => {
-                    slots.push(number);
-                    if slots.len() > BUCKET {
+                Content::Bucket(classes) => {
+                    classes.push(class);
+                    if classes.len() > BUCKET {
                         self.divide(trees, cell);
                     }
                     return;
                 }
                 Content::Divided { column, at_node, below } => {
                     let column = *column;
-                    let child = trees[column].child_towards(nodes[column], slot.nodes[column]);
+                    let child = trees[column].child_towards(nodes[column], class.nodes[column]);
                     let known = match child {
                         None => *at_node,
                         Some(child) => below.get(&child).copied(),
@@ -295,27 +281,26 @@ impl ClassIndex {
     /// Divides a bucket by the column in which the largest part is smallest.
     fn divide(&mut self, trees: &[GrowingTree], number: u32) {
         let cell = &mut self.cells[number as usize];
-        let Content::Bucket(slots) = &cell.content else { return };
+        let Content::Bucket(classes) = &cell.content else { return };
         let largest_part = |column: usize| {
             let mut sizes: BTreeMap<Option<u32>, usize> = BTreeMap::new();
-            for &slot in slots {
-                let node = self.slots[slot as usize].nodes[column];
-                *sizes.entry(trees[column].child_towards(cell.nodes[column], node)).or_default() += 1;
+            for class in classes {
+                *sizes.entry(trees[column].child_towards(cell.nodes[column], class.nodes[column])).or_default() += 1;
             }
             sizes.into_values().max()
         };
         let divisible = (0..self.n_columns).filter(|&column| !cell.exact[column]);
         let Some(column) = divisible.min_by_key(|&column| largest_part(column)) else { return };
         let divided = Content::Divided { column, at_node: None, below: BTreeMap::new() };
-        let Content::Bucket(slots) = std::mem::replace(&mut cell.content, divided) else { return };
-        for slot in slots {
-            self.insert(trees, number, slot);
+        let Content::Bucket(classes) = std::mem::replace(&mut cell.content, divided) else { return };
+        for class in classes {
+            self.insert(trees, number, class);
         }
     }
 }
 
 impl Cell {
-    /// Everything, and nothing in it.
+    /// A cell that could hold every class, still empty.
     fn whole(n_columns: usize) -> Cell {
         Cell::inside(&vec![0; n_columns], &vec![false; n_columns])
     }
@@ -332,10 +317,10 @@ impl Cell {
         }
     }
 
-    fn widen(&mut self, trees: &[GrowingTree], slot: &Slot) {
-        self.fewest_members = self.fewest_members.min(slot.n_members);
-        self.lowest_class = self.lowest_class.min(slot.class);
-        for ((deepest, tree), &node) in self.deepest.iter_mut().zip(trees).zip(&slot.nodes) {
+    fn widen(&mut self, trees: &[GrowingTree], class: &Indexed) {
+        self.fewest_members = self.fewest_members.min(class.n_members);
+        self.lowest_class = self.lowest_class.min(class.class);
+        for ((deepest, tree), &node) in self.deepest.iter_mut().zip(trees).zip(&class.nodes) {
             *deepest = tree.depth(node).max(*deepest);
         }
     }
@@ -353,7 +338,6 @@ impl<'a> Query<'a> {
         Query { trees, paths, steps }
     }
 
-    /// The depth of the row's own node.
     fn depth(&self, column: usize) -> u32 {
         self.paths[column].len() as u32 - 1
     }
@@ -370,14 +354,14 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// The child of a node that the row is under, `None` where there is none.
+    /// The child of a node that contains the row; `None` if no child does.
     fn child(&self, column: usize, node: u32) -> Option<u32> {
         let depth = self.trees[column].depth(node) as usize;
         let path = &self.paths[column];
         (path.get(depth) == Some(&node)).then(|| path.get(depth + 1).copied()).flatten()
     }
 
-    /// What changes if the row joins a class.
+    /// The total change if the row joins a class.
     fn change(&self, nodes: &[u32], n_members: u64) -> u64 {
         let of_column = |(column, &node): (usize, &u32)| {
             let met = self.meeting(column, node);
@@ -387,7 +371,7 @@ impl<'a> Query<'a> {
         nodes.iter().enumerate().map(of_column).sum()
     }
 
-    /// No class of a cell comes before that.
+    /// A lower bound of the change of every class in a cell, with the lowest class number there.
     fn bound(&self, cell: &Cell) -> (u64, ClassId) {
         ((0..self.paths.len()).map(|column| self.bound_of_column(cell, column)).sum(), cell.lowest_class)
     }
@@ -397,7 +381,8 @@ impl<'a> Query<'a> {
         let met = self.meeting(column, node);
         let node_depth = self.trees[column].depth(node);
         let steps = if met == node_depth && !cell.exact[column] {
-            // The row is under the node, and a class may hold it as deep as any class is.
+            // The row is below the node, and some class in the cell may contain it with a label as deep as the deepest
+            // one there.
             u64::from(depth.saturating_sub(cell.deepest[column]))
         } else {
             u64::from(depth - met) + cell.fewest_members.saturating_mul(u64::from(node_depth - met))
@@ -405,7 +390,7 @@ impl<'a> Query<'a> {
         self.steps[column].saturating_mul(steps)
     }
 
-    /// No class below a divided cell comes before that, but for those below the child that the row is under.
+    /// The same for the children of a divided cell, except the child that contains the row.
     fn bound_beside(&self, cell: &Cell, column: usize) -> (u64, ClassId) {
         let others = (0..self.paths.len()).filter(|&other| other != column);
         let bound: u64 = others.map(|other| self.bound_of_column(cell, other)).sum();

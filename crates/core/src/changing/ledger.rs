@@ -1,4 +1,4 @@
-//! What is kept of a materialized view, how it is read, and how it changes.
+//! The ledger of a materialized view: what it keeps, how it is read, and how it changes.
 
 use std::fmt;
 
@@ -11,11 +11,11 @@ macro_rules! number {
 }
 
 number! {
-    /// One version of a person's row. Never used again for another.
+    /// One version of a person's row. The number of a version is never used for another one.
     MemberKey
 }
 number! {
-    /// A person, whatever row they have.
+    /// A person. The number stays the same if the person's row changes.
     PersonKey
 }
 number! {
@@ -28,7 +28,7 @@ number! {
 }
 
 /// What a row shows beside its quasi labels: one value number per column, sensitive and plain ones alike, and one more
-/// per column that is raised for some reader. Two rows have the same tuple where no reader can tell them apart by it.
+/// per column that is raised for some reader. Two rows have the same tuple if no reader can tell them apart by it.
 pub type Tuple = Vec<u32>;
 
 /// A row and whose it is. One row per person and version.
@@ -40,13 +40,13 @@ pub struct Member {
     pub person: PersonKey,
     /// The person's own k; 0 and 1 ask for no class.
     pub k: u32,
-    /// Per quasi column the node of the value.
+    /// For each quasi column, the node of the value.
     pub nodes: Vec<u32>,
     /// The rest of what is shown.
     pub tuple: Tuple,
 }
 
-/// No cells: their numbers tell them to whoever has the dictionary.
+/// Shows only the key. The numbers of cells would tell their values to anybody who has the dictionary.
 impl fmt::Debug for Member {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Member").field("key", &self.key).finish_non_exhaustive()
@@ -56,9 +56,9 @@ impl fmt::Debug for Member {
 /// Whether a shown member's row still is in the base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
-    /// It is.
+    /// The row still is in the base.
     Stays,
-    /// It was deleted or replaced, and is shown until it can go.
+    /// The row was deleted or replaced, and is shown until it can go.
     Leaves,
 }
 
@@ -67,7 +67,7 @@ pub enum Shown {
 pub struct AtomMember {
     /// The row.
     pub member: Member,
-    /// Whether it is on its way out.
+    /// Whether the row is on its way out.
     pub shown: Shown,
 }
 
@@ -77,10 +77,11 @@ pub enum Past {
     /// Nothing.
     #[default]
     Nothing,
-    /// The person in a crowd, or that the crowd was not shown for what its values are. Whoever saw that could tell more
-    /// from the person in another crowd.
+    /// The person in a crowd, or that the crowd was not shown because of its values. A reader who saw that could tell
+    /// more from the person in another crowd.
     InCrowd,
-    /// The person's own row, by their wish: they can hide no more, and hide nobody.
+    /// The person's own row, because the person asked for no class. Such a person can no longer be hidden in a crowd,
+    /// and gives no cover to others.
     Alone,
 }
 
@@ -119,7 +120,7 @@ pub enum Edit {
     },
 }
 
-/// What a change does to what is kept. To be written in order, in the transaction of the change.
+/// What a change does to the ledger. Effects must be written in order, in the transaction of the change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// A class comes into being, without members.
@@ -185,7 +186,7 @@ pub enum Effect {
         /// Rows that are hidden.
         survivors: Vec<MemberKey>,
     },
-    /// A class without members is given up. Only the paper's rule does that.
+    /// A class without members is given up.
     Dissolve {
         /// The class.
         class: ClassId,
@@ -209,47 +210,41 @@ pub trait Ledger {
     /// Why it can't be read.
     type Error;
 
-    /// Where a member is, `None` where there is no such member.
+    /// Where a member is, `None` if there is no such member.
     ///
     /// # Errors
-    /// Where it can't be read.
+    /// If it can't be read.
     fn place(&self, member: MemberKey) -> Result<Option<Place>, Self::Error>;
 
     /// The members of an atom, in the order of their keys.
     ///
     /// # Errors
-    /// Where they can't be read.
+    /// If they can't be read.
     fn atom(&self, atom: AtomId) -> Result<Vec<AtomMember>, Self::Error>;
 
-    /// Who waits at a class, in the order of their keys.
+    /// The members that wait at a class, in the order of their keys.
     ///
     /// # Errors
-    /// Where they can't be read.
+    /// If they can't be read.
     fn waiting(&self, class: ClassId) -> Result<Vec<Member>, Self::Error>;
 
-    /// How many wait at a class: where they are too few, they are not read.
+    /// The number of members that wait at a class. If there are too few, the members themselves need not be read.
     ///
     /// # Errors
-    /// Where they can't be counted.
+    /// If they can't be counted.
     fn n_waiting(&self, class: ClassId) -> Result<usize, Self::Error> {
         Ok(self.waiting(class)?.len())
     }
 
-    /// The atoms of a class, in the order of their numbers. Only the paper's rule asks.
+    /// What readers have seen of a person, as it was last remembered.
     ///
     /// # Errors
-    /// Where they can't be read.
-    fn atoms(&self, class: ClassId) -> Result<Vec<AtomId>, Self::Error>;
-
-    /// What readers have seen of a person: the last that was to be remembered.
-    ///
-    /// # Errors
-    /// Where it can't be read.
+    /// If it can't be read.
     fn past(&self, person: PersonKey) -> Result<Past, Self::Error>;
 
     /// A number above those of all classes that ever were, and one above those of all atoms.
     ///
     /// # Errors
-    /// Where they can't be read.
+    /// If they can't be read.
     fn unused(&self) -> Result<(ClassId, AtomId), Self::Error>;
 }

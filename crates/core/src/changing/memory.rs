@@ -18,7 +18,7 @@ pub struct MemoryLedger {
 }
 
 impl MemoryLedger {
-    /// Nothing yet.
+    /// An empty ledger.
     pub fn new() -> MemoryLedger {
         MemoryLedger::default()
     }
@@ -36,7 +36,7 @@ impl MemoryLedger {
     /// Writes what a change does.
     ///
     /// # Panics
-    /// Where an effect speaks of what is not there.
+    /// If an effect speaks of what is not there.
     pub fn write(&mut self, effects: &[Effect]) {
         for effect in effects {
             self.write_one(effect);
@@ -53,7 +53,7 @@ impl MemoryLedger {
             Effect::ShowAlone { member } => self.put_outside(member.clone(), Place::Alone),
             Effect::Admit { class, atom, members } => {
                 let members = members.iter().map(|key| {
-                    let member = self.outside.remove(key).expect("who is admitted waited");
+                    let member = self.outside.remove(key).expect("members wait before they are admitted");
                     self.places.insert(*key, Place::Atom { class: *class, atom: *atom });
                     AtomMember { member, shown: Shown::Stays }
                 });
@@ -67,7 +67,7 @@ impl MemoryLedger {
             }
             Effect::Leave { member } => {
                 let Some(Place::Atom { atom, .. }) = self.places.get(member) else { return };
-                let (_, members) = self.atoms.get_mut(atom).expect("a place is an atom's");
+                let (_, members) = self.atoms.get_mut(atom).expect("the atom of a place exists");
                 let leaving = members.iter_mut().filter(|other| other.member.key == *member);
                 leaving.for_each(|other| other.shown = Shown::Leaves);
             }
@@ -128,11 +128,6 @@ impl Ledger for MemoryLedger {
     fn waiting(&self, class: ClassId) -> Result<Vec<Member>, Infallible> {
         let here = self.outside.values().filter(|member| self.places.get(&member.key) == Some(&Place::Waiting(class)));
         Ok(here.cloned().collect())
-    }
-
-    fn atoms(&self, class: ClassId) -> Result<Vec<AtomId>, Infallible> {
-        let here = self.atoms.iter().filter(|(_, (other, _))| *other == class);
-        Ok(here.map(|(atom, _)| *atom).collect())
     }
 
     fn past(&self, person: PersonKey) -> Result<Past, Infallible> {

@@ -1,14 +1,16 @@
-//! [`refresh`]: what of a new partition can be shown to readers of the old one, and what they could combine if all were.
+//! [`refresh`]: which part of a new partition can be shown to readers of the old one, and what they could combine if
+//! all of it were shown.
 //!
 //! # Guarantee
-//! Whoever is shown by [`Refreshed::atoms`] is in a part of one old atom, or in a set of persons of whom readers saw
-//! nothing; each of these sets stands by itself. An old atom is either parted so, with what is shown no more of it
-//! standing by itself too, or gone as a whole, or it stays as it is. So the sets stay laminar, and what readers of both
-//! can make out are unions of sets that stand. Persons are compared, not rows: whoever has another row than the one that
-//! is shown, or had, is no newcomer.
+//! Everybody shown by [`Refreshed::atoms`] is in a part of one old atom, or in a set of persons of whom readers saw
+//! nothing. Each of these sets satisfies the requirement by itself. An old atom is divided in this way, withdrawn as a
+//! whole, or kept as it is. If it is divided, its members who are no longer shown satisfy the requirement by themselves
+//! too. So the sets stay laminar, and readers of both versions can only make out unions of sets that satisfy the
+//! requirement. Persons are compared, not rows: a person who has, or had, another row than the shown one is no
+//! newcomer.
 //!
-//! Whether newcomers of a class are shown is decided once: where they are too few they wait for others, where they are
-//! enough and their values do not suffice they are sealed, as crowds are that come later.
+//! Whether newcomers of a class are shown is decided once. If they are too few, they wait for others. If they are
+//! enough but their values don't satisfy the requirement, they are sealed, like crowds that come later.
 //! # Cost
 //! One pass over both partitions.
 
@@ -16,7 +18,7 @@ use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ledger::{AtomId, AtomMember, ClassId, Effect, Member, MemberKey, Past, PersonKey};
-use super::standard::{Judge, Standard};
+use super::standard::{AtomJudge, Standard};
 
 /// An atom that is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +27,7 @@ pub struct OldAtom {
     pub class: ClassId,
     /// Its number.
     pub atom: AtomId,
-    /// Who is in it.
+    /// The members of the atom.
     pub members: Vec<AtomMember>,
 }
 
@@ -34,33 +36,33 @@ pub struct OldAtom {
 pub struct NewClass<M> {
     /// Its labels.
     pub nodes: Vec<u32>,
-    /// Who is in it. Rows that did not change have the keys they had.
+    /// The members of the class. Rows that did not change have the keys they had.
     pub members: Vec<M>,
 }
 
-/// What readers of the old and the new could combine, if all of the new partition were shown.
+/// What readers of the old and the new version could combine, if all of the new partition were shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Combined {
-    /// Persons in sets that do not stand by themselves.
+    /// The number of persons in sets that don't satisfy the requirement by themselves.
     pub n_exposed: u64,
-    /// Persons in the smallest of these sets, `None` where there is none.
+    /// The number of persons in the smallest of these sets; `None` if every set satisfies the requirement.
     pub fewest: Option<u64>,
 }
 
-/// What of a new partition can be shown.
+/// The part of a new partition that can be shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refreshed {
-    /// What readers could combine, if all were shown.
+    /// What readers could combine, if all of the new partition were shown.
     pub combined: Combined,
     /// Per new class its atoms.
     pub atoms: Vec<Vec<Vec<MemberKey>>>,
-    /// Places of old atoms that stay as they are.
+    /// The positions of old atoms that stay as they are.
     pub kept: BTreeSet<usize>,
-    /// Rows of newcomers who are too few.
+    /// Rows of newcomers who are too few to be shown.
     pub waiting: Vec<MemberKey>,
-    /// Rows of newcomers whose values do not suffice.
+    /// Rows of newcomers whose values don't satisfy the requirement.
     pub sealed: Vec<MemberKey>,
-    /// Rows of persons of whom something was seen that they could be known by.
+    /// Rows of persons who could be identified by something that readers have seen of them.
     pub hidden: Vec<MemberKey>,
 }
 
@@ -68,7 +70,7 @@ pub struct Refreshed {
 /// persons who are in no atom.
 ///
 /// # Errors
-/// Where the past can't be read.
+/// If the past can't be read.
 pub fn refresh<E, M: Borrow<Member>>(
     standard: &Standard,
     old: &[OldAtom],
@@ -124,9 +126,9 @@ pub fn refresh<E, M: Borrow<Member>>(
 }
 
 impl Refreshed {
-    /// What showing that does to what is kept, from unused numbers on. Of rows that are hidden or wait nothing is said:
-    /// whoever is new to the ledger is to be put there, and whoever waits is to be given a class. Classes that show
-    /// nobody any more are the caller's to give up.
+    /// The effects of showing the new partition, with numbers from the unused ones on. Rows that are hidden or wait are
+    /// the caller's part: new ones must be put into the ledger, and waiting ones given a class. The caller also gives
+    /// up classes that show nobody any more.
     pub fn effects<M: Borrow<Member>>(
         &self,
         old: &[OldAtom],
@@ -168,21 +170,21 @@ impl Refreshed {
     }
 }
 
-/// What becomes of an old atom.
+/// The parts that an old atom falls into.
 #[derive(Default)]
 struct Parts<'a> {
-    /// Per new class who is in it.
+    /// For each new class, who is in it.
     stay: BTreeMap<usize, Vec<&'a Member>>,
-    /// Who is shown no more.
+    /// Members that are shown no more.
     go: Vec<&'a Member>,
 }
 
-fn keys(members: &[&Member]) -> Vec<MemberKey> {
+pub(super) fn keys(members: &[&Member]) -> Vec<MemberKey> {
     members.iter().map(|member| member.key).collect()
 }
 
 impl Combined {
-    /// Counts a set of persons that does not stand.
+    /// Counts a set of persons that does not satisfy the requirement by itself.
     fn expose(&mut self, n_persons: usize) {
         if n_persons > 0 {
             self.n_exposed += n_persons as u64;
@@ -190,8 +192,8 @@ impl Combined {
         }
     }
 
-    /// Whether all parts of an atom stand; counts those that do not.
-    fn may_part(&mut self, judge: &mut Judge<'_>, parts: &Parts<'_>) -> bool {
+    /// Whether all parts of an atom satisfy the requirement by themselves. Counts those that don't.
+    fn may_part(&mut self, judge: &mut AtomJudge<'_>, parts: &Parts<'_>) -> bool {
         if parts.stay.is_empty() {
             return true;
         }

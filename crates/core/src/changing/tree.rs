@@ -20,17 +20,17 @@ pub struct GrowingTree {
     ends: [u32; 2],
 }
 
-/// Why a path can't be added. Says nothing of its labels, which may be values.
+/// Why a path can't be added. The error does not contain labels, which may be values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
-    /// It does not end in the root.
+    /// The path does not end in the root.
     #[error("the path does not end in the hierarchy's root")]
     OtherRoot,
-    /// A label of it stands elsewhere already.
-    #[error("step {step} of the path stands below another node already")]
+    /// A label of the path is already in the tree, below another node.
+    #[error("step {step} of the path is already below another node")]
     SecondParent {
-        /// Which label, from 1, the value's own being the first.
+        /// The position of the label in the path. The value itself is position 1.
         step: usize,
     },
 }
@@ -55,7 +55,7 @@ impl GrowingTree {
     /// Adds a value with its ancestors, the value first and the root last, as far as they are new. Gives its node.
     ///
     /// # Errors
-    /// Where the path contradicts the tree; the tree then stays as it was.
+    /// If the path contradicts the tree; the tree then stays as it was.
     pub fn add_path(&mut self, path: &[&str]) -> Result<u32, PathError> {
         if path.last().and_then(|root| self.node(root)) != Some(0) {
             return Err(PathError::OtherRoot);
@@ -84,7 +84,7 @@ impl GrowingTree {
         self.by_label.insert(label.into(), node);
         self.parents.push(parent);
         self.depths.push(self.depths[parent as usize] + 1);
-        // A longest way that is new begins in the new node and ends where the longest one so far does.
+        // If a new longest way exists, it starts at the new node and ends at an end of the longest way so far.
         for end in self.ends {
             let distance = self.distance(node, end);
             if distance > self.diameter {
@@ -142,7 +142,7 @@ impl GrowingTree {
         a
     }
 
-    /// The child of `above` on the way to `below`, `None` where `below` is not under it.
+    /// The child of `above` on the way to `below`, `None` if `below` is not under it.
     pub(super) fn child_towards(&self, above: u32, mut below: u32) -> Option<u32> {
         while below > above {
             let parent = self.parents[below as usize];
@@ -155,7 +155,7 @@ impl GrowingTree {
     }
 }
 
-/// Counts only: labels may be values.
+/// Shows only the number of nodes, because labels may be values.
 impl fmt::Debug for GrowingTree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GrowingTree").field("n_nodes", &self.n_nodes()).finish_non_exhaustive()

@@ -1,4 +1,4 @@
-//! [`Domain`]: the ordered set of a column's values, what an interval of it is worth and how it reads.
+//! [`Domain`]: the ordered set of a column's values, with the width and the label of each interval.
 //!
 //! Numbers and dates are ordered by value and an interval is a range. Everything else is the leaves of a tree; text
 //! without a hierarchy is a flat one. NULL is the last code of either, and an interval that holds NULL and something
@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::tree::{Tree, WithNull};
 
-/// What stands in a cell that could be anything, where no hierarchy names its root.
+/// The label of a cell that could be anything, if no hierarchy names its root.
 const ANYTHING: &str = "*";
 
 /// The ordered set of a column's values.
@@ -25,13 +25,13 @@ pub struct Domain {
 
 #[derive(Clone, Debug)]
 enum Shape {
-    /// Per code but NULL's, its place between the smallest value (0) and the largest (1).
+    /// For each code but NULL's, its place between the smallest value (0) and the largest (1).
     Ordered { places: Vec<f64> },
-    /// `labels` per node of the tree; `widths` per pair of codes, where they are few.
+    /// `labels` has one entry per node of the tree. `widths` has one per pair of codes, if there are few codes.
     Tree { tree: Tree, labels: Texts, widths: Vec<f64> },
 }
 
-/// Trees with at most so many codes keep a table of widths, which partitioners ask for all the time.
+/// Trees with at most this many codes keep a table of widths, because partitioners ask for widths all the time.
 const TABULATED: u32 = 128;
 
 /// A text of the dictionary that has no place in its domain. Readers refuse such columns, so this is a fault of ours.
@@ -48,9 +48,9 @@ impl Domain {
     /// The domain of a column, and the code of each text of its dictionary.
     ///
     /// # Errors
-    /// Where a text is not of the column's type or not in its hierarchy.
+    /// If a text is not of the column's type or not in its hierarchy.
     pub fn of(column: &Column) -> Result<(Domain, Vec<u32>), ForeignValues> {
-        let with_null = if column.has_nulls() { WithNull::Yes } else { WithNull::No };
+        let with_null = WithNull::of(column);
         match &column.hierarchy {
             Some(hierarchy) => Self::from_hierarchy(column, hierarchy, with_null),
             None if column.value_type.is_ordered() => Self::from_order(column, with_null),
@@ -68,17 +68,8 @@ impl Domain {
         with_null: WithNull,
     ) -> Result<(Domain, Vec<u32>), ForeignValues> {
         let tree = Tree::new(hierarchy, with_null);
-        let mut code_of_node = vec![NULL; hierarchy.n_nodes()];
         let n_leaves = tree.n_codes() - u32::from(with_null == WithNull::Yes);
-        for code in 0..n_leaves {
-            if let Some(node) = tree.leaf_node(code) {
-                code_of_node[node as usize] = code;
-            }
-        }
-        let codes: Vec<u32> = (0..column.texts.len() as u32)
-            .into_par_iter()
-            .map(|id| hierarchy.leaf(column.texts.get(id)).map_or(NULL, |leaf| code_of_node[leaf as usize]))
-            .collect();
+        let codes = tree.codes_of(hierarchy, &column.texts);
         refuse_foreign(column, &codes)?;
         let n_codes = tree.n_codes();
         let n_tabulated = if n_codes <= TABULATED { n_codes } else { 0 };
@@ -105,7 +96,8 @@ impl Domain {
                 values.push((value, id));
             }
         }
-        // Where a value is spelled in several ways the shortest stands for it, whatever order the rows came in.
+        // If a value is spelled in several ways, the shortest spelling is used, so that the result does not depend on
+        // the order of rows.
         values.par_sort_unstable_by(|(a, a_id), (b, b_id)| {
             let (a_text, b_text) = (column.texts.get(*a_id), column.texts.get(*b_id));
             a.cmp(b).then_with(|| a_text.len().cmp(&b_text.len())).then_with(|| a_text.cmp(b_text))
@@ -123,7 +115,7 @@ impl Domain {
         let range = places.last().copied().unwrap_or(0.0);
         let n_values = places.len();
         for (rank, place) in places.iter_mut().enumerate() {
-            // An infinite number has no distance to the others; ranks do.
+            // An infinite number has no distance to the others, so use ranks instead of distances.
             *place = if range.is_finite() {
                 *place / range.max(f64::MIN_POSITIVE)
             } else {
@@ -150,7 +142,7 @@ impl Domain {
         self.texts.iter()
     }
 
-    /// The code of NULL, where the column holds nulls.
+    /// The code of NULL, if the column has nulls.
     pub fn null(&self) -> Option<u32> {
         self.null
     }
@@ -168,7 +160,7 @@ impl Domain {
         lo < hi && Some(hi) == self.null
     }
 
-    /// The interval a cell shows that must hold these codes: the range itself, or the smallest node's.
+    /// The interval that a cell shows to cover these codes: the range itself, or that of the smallest node.
     pub fn hull(&self, lo: u32, hi: u32) -> (u32, u32) {
         match &self.shape {
             Shape::Tree { tree, .. } => tree.hull(lo, hi),
@@ -177,8 +169,8 @@ impl Domain {
         }
     }
 
-    /// What a cell that must hold these codes loses, 0 to 1: its width over the column's range, or the leaves of its
-    /// node less one over all leaves less one. LM and NCP agree on it but for nodes, see [`Domain::leaf_share`].
+    /// The loss of a cell that covers these codes, 0 to 1: its width over the column's range, or the leaves of its node
+    /// less one over all leaves less one. NCP differs from LM for nodes only, see [`Domain::leaf_share`].
     #[inline]
     pub fn width(&self, lo: u32, hi: u32) -> f64 {
         if lo == hi {

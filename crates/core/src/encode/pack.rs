@@ -1,9 +1,7 @@
 //! Rows of codes packed to as few bits as their domains need.
 //!
-//! Sorting and cutting move whole rows, so their size is what those cost. Six columns of a census take 36 bits, not
-//! the 192 of six `u32`. Fields fill words from the top and never straddle two, so comparing words compares codes.
-
-use rayon::prelude::*;
+//! Sorting and cutting move whole rows, so small rows are fast. Six columns of a census take 36 bits, not the 192 of
+//! six `u32`. Fields fill words from the top and never straddle two, so comparing words compares codes.
 
 /// Where each column's code sits in a packed row.
 #[derive(Clone, Debug)]
@@ -19,7 +17,7 @@ struct Field {
     mask: u64,
 }
 
-/// A packed row, what it weighs and which row it is.
+/// A packed row with its weight and number.
 #[derive(Clone, Copy, Debug)]
 pub struct Packed<const W: usize> {
     /// The codes.
@@ -31,7 +29,7 @@ pub struct Packed<const W: usize> {
 }
 
 impl Layout {
-    /// The layout of columns with so many codes each.
+    /// The layout of columns, given the number of codes of each.
     pub fn new(n_codes: &[u32]) -> Layout {
         let mut fields = Vec::with_capacity(n_codes.len());
         let (mut word, mut free) = (0, 64);
@@ -74,15 +72,6 @@ impl Layout {
         }
         words
     }
-}
-
-/// Packs the given rows, each of weight 1.
-pub(super) fn pack_rows<const W: usize>(
-    layout: &Layout,
-    rows: &[u32],
-    code: impl Fn(usize, u32) -> u32 + Sync,
-) -> Vec<Packed<W>> {
-    rows.par_iter().map(|&row| Packed { words: layout.pack(|column| code(column, row)), row, weight: 1 }).collect()
 }
 
 #[cfg(test)]

@@ -1,14 +1,16 @@
 //! [`Rows`]: the quasi cells of a table as codes, equal rows folded to weighted ones.
 //!
 //! # Guarantee
-//! folded rows are distinct and in ascending order of their codes (those of one block, where there are several), members
-//! of each in the order of the table; so whatever is computed from `Rows` does not depend on the order of the input.
+//! Folded rows are distinct and in ascending order of their codes, block by block if there are blocks. The members
+//! of each are in the order of the table. So nothing that is computed from `Rows` depends on the order of the input.
 //! # Cost
 //! one parallel sort of rows packed to as few bits as their codes need
 
 use rayon::prelude::*;
 
-use super::pack::{Layout, Packed, pack_rows};
+use super::bounds;
+use super::pack::{Layout, Packed};
+use crate::lists::Lists;
 
 /// Folded rows: distinct quasi rows, and which rows of the table each stands for.
 #[derive(Clone, Debug)]
@@ -16,9 +18,8 @@ pub struct Rows {
     n_columns: usize,
     /// Row by row, a code per column.
     cells: Vec<u32>,
-    /// Members of folded row `r` are `members[starts[r]..starts[r + 1]]`.
-    starts: Vec<u32>,
-    members: Vec<u32>,
+    /// For each folded row, the rows of the table it stands for.
+    members: Lists,
 }
 
 impl Rows {
@@ -35,23 +36,35 @@ impl Rows {
         }
     }
 
-    /// The same rows, members of two persons never in one. The order of folded rows and of members stays.
+    /// Rows given one after the other, by their cells and what they stand for. Equal ones stay two.
+    pub(crate) fn given<C: AsRef<[u32]>, M: IntoIterator<Item = u32>>(
+        n_columns: usize,
+        rows: impl IntoIterator<Item = (C, M)>,
+    ) -> Rows {
+        let mut given = Rows { n_columns, cells: Vec::new(), members: Lists::default() };
+        for (cells, members) in rows {
+            debug_assert_eq!(cells.as_ref().len(), n_columns);
+            given.cells.extend_from_slice(cells.as_ref());
+            given.members.push(members);
+        }
+        given
+    }
+
+    /// The same rows, where each row whose members belong to several persons becomes one row per person.
     pub(crate) fn parted(&self, person: impl Fn(u32) -> u32) -> Rows {
-        let mut parted = Rows { n_columns: self.n_columns, cells: Vec::new(), starts: vec![0], members: Vec::new() };
+        let mut parted = Vec::with_capacity(self.len());
         for row in 0..self.len() as u32 {
             let mut members = self.members(row).to_vec();
             members.sort_by_key(|&member| person(member));
-            for of_person in members.chunk_by(|&a, &b| person(a) == person(b)) {
-                parted.cells.extend_from_slice(self.cells(row));
-                parted.members.extend_from_slice(of_person);
-                parted.starts.push(parted.members.len() as u32);
-            }
+            let by_person = members.chunk_by(|&a, &b| person(a) == person(b));
+            parted.extend(by_person.map(|members| (self.cells(row), members.to_vec())));
         }
-        parted
+        Rows::given(self.n_columns, parted)
     }
 
     fn fold_packed<const W: usize>(layout: &Layout, kept: &[u32], code: impl Fn(usize, u32) -> u32 + Sync) -> Rows {
-        let mut packed: Vec<Packed<W>> = pack_rows(layout, kept, code);
+        let pack = |&row: &u32| Packed { words: layout.pack(|column| code(column, row)), row, weight: 1 };
+        let mut packed: Vec<Packed<W>> = kept.par_iter().map(pack).collect();
         packed.par_sort_unstable_by(|a, b| a.words.cmp(&b.words));
         let n_columns = layout.n_columns();
         let starts = run_starts(packed.len(), |a, b| packed[a].words == packed[b].words);
@@ -68,7 +81,7 @@ impl Rows {
         for run in starts.windows(2).filter(|run| run[1] - run[0] > 1) {
             members[run[0] as usize..run[1] as usize].sort_unstable();
         }
-        Rows { n_columns, cells, starts, members }
+        Rows { n_columns, cells, members: Lists::new(members, starts) }
     }
 
     /// Rows too wide to pack are sorted by their cells in place.
@@ -83,71 +96,48 @@ impl Rows {
         let mut order: Vec<u32> = (0..kept.len() as u32).collect();
         order.par_sort_unstable_by(|&a, &b| cells_of(a).cmp(cells_of(b)).then(a.cmp(&b)));
         let starts = run_starts(order.len(), |a, b| cells_of(order[a]) == cells_of(order[b]));
+        let members = order.iter().map(|&position| kept[position as usize]).collect();
         let firsts = starts[..starts.len() - 1].iter();
         let cells = firsts.flat_map(|&start| cells_of(order[start as usize]).iter().copied()).collect();
-        let members = order.iter().map(|&position| kept[position as usize]).collect();
-        Rows { n_columns, cells, starts, members }
+        Rows { n_columns, cells, members: Lists::new(members, starts) }
     }
 
     /// Rows folded block by block, one block after the other: equal rows of two blocks stay two.
     pub fn in_blocks(blocks: &[Rows]) -> Rows {
         let n_columns = blocks.first().map_or(0, Rows::n_columns);
-        let mut all = Rows { n_columns, cells: Vec::new(), starts: vec![0], members: Vec::new() };
+        let mut all = Rows { n_columns, cells: Vec::new(), members: Lists::default() };
         for block in blocks {
-            let n_before = all.members.len() as u32;
             all.cells.extend_from_slice(&block.cells);
-            all.starts.extend(block.starts[1..].iter().map(|start| start + n_before));
-            all.members.extend_from_slice(&block.members);
+            all.members.append(&block.members);
         }
         all
     }
 
-    /// Rows given as they are, each standing for `weights` rows numbered one after the other. For benchmarks and
-    /// tests of partitioners; the rows must be distinct and ascending.
-    pub fn from_folded(n_columns: usize, cells: Vec<u32>, weights: &[u32]) -> Rows {
-        let mut starts = Vec::with_capacity(weights.len() + 1);
+    /// Rows with these cells, each standing for `weights` rows numbered one after the other.
+    #[cfg(test)]
+    pub(crate) fn from_folded(n_columns: usize, cells: &[u32], weights: &[u32]) -> Rows {
         let mut end = 0;
-        starts.push(0);
-        for weight in weights {
+        let mut next = |weight: u32| {
             end += weight;
-            starts.push(end);
-        }
-        Rows { n_columns, cells, starts, members: (0..end).collect() }
-    }
-
-    /// Rows given as they are, by where the members of each start. Equal ones stay two.
-    pub(crate) fn from_parts(n_columns: usize, cells: Vec<u32>, starts: Vec<u32>, members: Vec<u32>) -> Rows {
-        debug_assert_eq!(cells.len(), (starts.len() - 1) * n_columns);
-        Rows { n_columns, cells, starts, members }
+            end - weight..end
+        };
+        Rows::given(n_columns, cells.chunks(n_columns).zip(weights).map(|(cells, &weight)| (cells, next(weight))))
     }
 
     /// Some of the rows by themselves, in the order given.
     pub(crate) fn part(&self, rows: &[u32]) -> Rows {
-        let mut cells = Vec::with_capacity(rows.len() * self.n_columns);
-        let (mut starts, mut members) = (vec![0], Vec::new());
-        for &row in rows {
-            cells.extend_from_slice(self.cells(row));
-            members.extend_from_slice(self.members(row));
-            starts.push(members.len() as u32);
-        }
-        Rows { n_columns: self.n_columns, cells, starts, members }
+        Rows::given(self.n_columns, rows.iter().map(|&row| (self.cells(row), self.members(row).iter().copied())))
     }
 
-    /// The same rows where members are rows of `inner`: each then stands for all that its members stood for.
+    /// The same rows if members are rows of `inner`: each then stands for all rows that its members stood for.
     pub(crate) fn through(&self, inner: &Rows) -> Rows {
-        let mut starts = Vec::with_capacity(self.starts.len());
-        let mut members = Vec::with_capacity(self.members.len());
-        starts.push(0);
-        for row in 0..self.len() as u32 {
-            self.members(row).iter().for_each(|&member| members.extend_from_slice(inner.members(member)));
-            starts.push(members.len() as u32);
-        }
-        Rows { n_columns: self.n_columns, cells: self.cells.clone(), starts, members }
+        let members = self.members.iter().map(|members| members.iter().flat_map(|&row| inner.members(row)).copied());
+        Rows { n_columns: self.n_columns, cells: self.cells.clone(), members: members.collect() }
     }
 
-    /// Where the members of each row start, and the members.
-    pub(crate) fn into_groups(self) -> (Vec<u32>, Vec<u32>) {
-        (self.starts, self.members)
+    /// For each row, what it stands for.
+    pub(crate) fn into_members(self) -> Lists {
+        self.members
     }
 
     /// How many quasi columns there are.
@@ -157,7 +147,7 @@ impl Rows {
 
     /// How many folded rows there are.
     pub fn len(&self) -> usize {
-        self.starts.len() - 1
+        self.members.len()
     }
 
     /// Whether there is none.
@@ -167,7 +157,7 @@ impl Rows {
 
     /// How many rows of the table they stand for.
     pub fn n_members(&self) -> usize {
-        self.members.len()
+        self.members.items().len()
     }
 
     /// The codes of a folded row, a column each.
@@ -179,7 +169,7 @@ impl Rows {
     /// How many rows of the table a folded row stands for.
     #[inline]
     pub fn weight(&self, row: u32) -> u32 {
-        self.starts[row as usize + 1] - self.starts[row as usize]
+        self.members.len_of(row as usize)
     }
 
     /// How many rows of the table these folded rows stand for.
@@ -189,18 +179,15 @@ impl Rows {
 
     /// The smallest box that holds these folded rows: the first and last code per column.
     pub fn bounds(&self, rows: &[u32]) -> Vec<(u32, u32)> {
-        let mut bounds = vec![(u32::MAX, 0); self.n_columns];
-        for &row in rows {
-            for (bound, &code) in bounds.iter_mut().zip(self.cells(row)) {
-                *bound = (bound.0.min(code), bound.1.max(code));
-            }
-        }
+        let mut bounds = vec![bounds::EMPTY; self.n_columns];
+        rows.iter().for_each(|&row| bounds::include(&mut bounds, self.cells(row)));
         bounds
     }
 
     /// The rows of the table a folded row stands for.
+    #[inline]
     pub fn members(&self, row: u32) -> &[u32] {
-        &self.members[self.starts[row as usize] as usize..self.starts[row as usize + 1] as usize]
+        self.members.get(row as usize)
     }
 }
 

@@ -5,26 +5,36 @@
 //! smaller node numbers than their children, so the common ancestor of a run of leaves is the smallest of the
 //! ancestors of neighbouring leaves.
 
-use kohort_model::Hierarchy;
+use kohort_model::{Column, Hierarchy, NULL, Texts};
+use rayon::prelude::*;
+
+use crate::lists::Lists;
 
 /// How many neighbours one entry of the look-up table covers: small tables, short scans.
 const BLOCK: usize = 16;
 
-/// A hierarchy on codes, with NULL as a leaf of its own below the root where the column has nulls.
+/// A hierarchy on codes. If the column has nulls, NULL is a leaf of its own below the root.
 #[derive(Clone, Debug)]
 pub struct Tree {
-    /// First and last code below each node of the hierarchy.
-    intervals: Vec<(u32, u32)>,
-    /// Per code the node of its leaf; the null leaf has none.
+    /// Per node of the hierarchy.
+    nodes: Vec<Node>,
+    /// For each code, the node of its leaf; the null leaf has none.
     leaf_nodes: Vec<u32>,
-    /// First codes of the children of node `n`: `child_firsts[child_starts[n]..child_starts[n + 1]]`.
-    child_starts: Vec<u32>,
-    child_firsts: Vec<u32>,
-    /// Per code but the last, the lowest common ancestor with the next code.
+    /// For each node, the first codes of its children.
+    child_firsts: Lists,
+    /// For each code but the last, the lowest common ancestor with the next code.
     joints: Vec<u32>,
     /// `minima[j][b]` is the smallest joint in blocks `b .. b + 2^j`.
     minima: Vec<Vec<u32>>,
     n_codes: u32,
+}
+
+/// A node: the first and last code below it, and its steps from the root.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    first: u32,
+    last: u32,
+    depth: u32,
 }
 
 impl Tree {
@@ -43,27 +53,24 @@ impl Tree {
             intervals[parent] = (intervals[parent].0.min(lo), intervals[parent].1.max(hi));
         }
         intervals[0] = (0, n_codes.saturating_sub(1));
-
-        let mut child_starts = Vec::with_capacity(n_nodes + 1);
-        let mut child_firsts = Vec::with_capacity(n_nodes);
-        for node in 0..n_nodes {
-            child_starts.push(child_firsts.len() as u32);
-            child_firsts.extend(hierarchy.children(node as u32).iter().map(|&child| intervals[child as usize].0));
-            if node == 0 && with_null == WithNull::Yes {
-                child_firsts.push(n_codes - 1);
-            }
+        let mut depths = vec![0; n_nodes];
+        for node in 1..n_nodes {
+            depths[node] = depths[hierarchy.parent(node as u32).unwrap_or(0) as usize] + 1;
         }
-        child_starts.push(child_firsts.len() as u32);
 
+        let mut child_firsts = Lists::default();
         let mut joints = vec![0; n_codes.saturating_sub(1) as usize];
-        for node in 0..n_nodes {
-            let children = child_starts[node] as usize..child_starts[node + 1] as usize;
-            for &first in child_firsts[children].iter().skip(1) {
-                joints[first as usize - 1] = node as u32;
+        for node in 0..n_nodes as u32 {
+            let null = (node == 0 && with_null == WithNull::Yes).then(|| n_codes - 1);
+            child_firsts.push(hierarchy.children(node).iter().map(|&child| intervals[child as usize].0).chain(null));
+            for &first in child_firsts.get(node as usize).iter().skip(1) {
+                joints[first as usize - 1] = node;
             }
         }
         let minima = block_minima(&joints);
-        Tree { intervals, leaf_nodes, child_starts, child_firsts, joints, minima, n_codes }
+        let node = |((first, last), depth): ((u32, u32), u32)| Node { first, last, depth };
+        let nodes = intervals.into_iter().zip(depths).map(node).collect();
+        Tree { nodes, leaf_nodes, child_firsts, joints, minima, n_codes }
     }
 
     /// How many codes there are, NULL included.
@@ -76,9 +83,28 @@ impl Tree {
         self.leaf_nodes.get(code as usize).copied()
     }
 
+    /// The code of each text; [`NULL`] for one that is no leaf of the hierarchy.
+    pub(crate) fn codes_of(&self, hierarchy: &Hierarchy, texts: &Texts) -> Vec<u32> {
+        let mut code_of_node = vec![NULL; self.nodes.len()];
+        (0..).zip(&self.leaf_nodes).for_each(|(code, &leaf)| code_of_node[leaf as usize] = code);
+        let code = |id: u32| hierarchy.leaf(texts.get(id)).map_or(NULL, |leaf| code_of_node[leaf as usize]);
+        (0..texts.len() as u32).into_par_iter().map(code).collect()
+    }
+
+    /// For each node of the hierarchy, its first code and its steps from the root.
+    pub(crate) fn firsts_and_depths(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.nodes.iter().map(|node| (node.first, node.depth))
+    }
+
+    /// How many steps a leaf is from the root, `None` for NULL.
+    pub(crate) fn leaf_depth(&self, code: u32) -> Option<u32> {
+        self.leaf_node(code).map(|leaf| self.nodes[leaf as usize].depth)
+    }
+
     /// The interval of codes below a node.
     pub fn interval(&self, node: u32) -> (u32, u32) {
-        self.intervals[node as usize]
+        let Node { first, last, .. } = self.nodes[node as usize];
+        (first, last)
     }
 
     /// The lowest common ancestor of two different codes.
@@ -107,18 +133,23 @@ impl Tree {
 
     /// The first codes of a node's children, ascending. Each child reaches to the next one's first code.
     pub fn child_firsts(&self, node: u32) -> &[u32] {
-        let node = node as usize;
-        &self.child_firsts[self.child_starts[node] as usize..self.child_starts[node + 1] as usize]
+        self.child_firsts.get(node as usize)
     }
 }
 
 /// Whether a column holds nulls, so that NULL needs a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WithNull {
-    /// It does.
+    /// The column holds nulls.
     Yes,
-    /// It does not.
+    /// The column holds none.
     No,
+}
+
+impl WithNull {
+    pub(crate) fn of(column: &Column) -> WithNull {
+        if column.has_nulls() { WithNull::Yes } else { WithNull::No }
+    }
 }
 
 fn block_minima(joints: &[u32]) -> Vec<Vec<u32>> {

@@ -12,7 +12,7 @@ pub struct NcpOfLabels {
 }
 
 impl NcpOfLabels {
-    /// Of no row yet; leaves are the values that the trees hold.
+    /// Starts without rows. The leaves are the values that the trees hold.
     pub fn new(trees: &[GrowingTree]) -> NcpOfLabels {
         NcpOfLabels { of_node: trees.iter().map(share_of_leaves).collect(), sum: 0.0, n_rows: 0 }
     }
@@ -20,7 +20,7 @@ impl NcpOfLabels {
     /// Adds rows that are shown at these nodes, one per tree.
     ///
     /// # Panics
-    /// Where a node is none of its tree.
+    /// If a node is none of its tree.
     pub fn add(&mut self, nodes: &[u32], n_rows: u64) {
         let loss: f64 = self.of_node.iter().zip(nodes).map(|(loss, &node)| loss[node as usize]).sum();
         self.sum += loss / self.of_node.len().max(1) as f64 * n_rows as f64;
@@ -39,7 +39,7 @@ impl NcpOfLabels {
     }
 }
 
-/// Per node what a cell loses that shows it.
+/// For each node, what a cell loses that shows it.
 fn share_of_leaves(tree: &GrowingTree) -> Vec<f64> {
     let n_nodes = tree.n_nodes();
     let mut n_leaves = vec![0u64; n_nodes];

@@ -7,12 +7,12 @@
 //! CDGH as in `[NCN08]`, algorithm 2, for one table
 //! # Deviations
 //! The paper leaves the order of persons open. Rows come sorted by their cells, the column with fewest values first: a
-//! change there widens a box most, so it should happen least often; on Adult at k = 5 that nearly halves the loss of
-//! sorting by the columns as they come. The nearest cluster is the one where the loss of all its rows together grows least; the paper
-//! takes the one with the least loss per row afterwards, which on Adult loses 1 to 3 % more at k = 5 and 10, and
-//! at k = 100 up to 2 % more or less, depending on the threshold. The threshold bounds the loss per row, as in the paper.
-//! A cluster leaves as soon as it satisfies the rules, not only with more than k persons, and a row that does so by
-//! itself is a class of its own. For what is not full at the end see `place`.
+//! change there widens a box most, so it should happen least often. On Adult at k = 5 that nearly halves the loss of
+//! sorting by the columns as they come. The nearest cluster is the one where the loss of all its rows together grows
+//! least. The paper takes the one with the least loss per row afterwards, which on Adult loses 1 to 3 % more at k = 5
+//! and 10, and at k = 100 up to 2 % more or less, depending on the threshold. The threshold bounds the loss per row, as
+//! in the paper. A cluster leaves as soon as it satisfies the rules, not only with more than k persons, and a row that
+//! satisfies them by itself is a class of its own. For clusters that are not full at the end see `place`.
 //! # Cost
 //! a row is compared with at most `cluster_limit` boxes, by one thread; then see `place`
 
@@ -23,25 +23,27 @@ use std::ops::RangeInclusive;
 
 use rayon::prelude::*;
 
-use super::{Classes, Partitioner, Task, Unreachable, all_stand_together};
-use group::{Group, Judge, Space};
+use super::{Classes, Partitioner, Task, Unreachable};
+use crate::ranks::places;
+use group::{Group, Judge};
 use place::place;
 
-/// The threshold where the spec has none. On Adult, a census and a survey 0.05 to 0.3 differ by less than 15 %; on people
-/// who are nearly unique, 0.15 of seven columns is more than a whole one, and loses four times as much at k = 2.
+/// The threshold if the spec gives none. On Adult, a census and a survey, thresholds from 0.05 to 0.3 differ in loss by
+/// less than 15 %. On people who are nearly unique, 0.15 of seven columns is more than a whole column, and loses four
+/// times as much at k = 2.
 const DEFAULT_THRESHOLD: f64 = 0.1;
 
 /// Without a threshold of the spec no row joins at the loss of a whole column, however many columns there are.
 const LESS_THAN_A_COLUMN: f64 = 0.9;
 
-/// The limit where the spec has none: the paper's at least, more where rows are few, for every further cluster that is
-/// kept open lowers the loss and is compared with every row.
+/// The limit if the spec gives none: at least the paper's, and more if there are few rows, because every further open
+/// cluster lowers the loss but is compared with every row.
 const DEFAULT_LIMITS: RangeInclusive<usize> = 150..=1000;
 
 /// How many comparisons of a row with a cluster a pass may take under the default limit.
 const COMPARISONS: usize = 1 << 25;
 
-/// How many rows are placed before whoever waits is told.
+/// Progress is reported after this many rows.
 const TOLD_EVERY: usize = 1 << 12;
 
 /// Single-pass clustering.
@@ -49,7 +51,7 @@ const TOLD_EVERY: usize = 1 << 12;
 pub struct Cluster {
     /// The largest loss, as the mean over its columns, at which a row joins a cluster rather than open another.
     pub threshold: Option<f64>,
-    /// How many clusters are open at most; when there are so many, a row joins the nearest at any loss.
+    /// The largest number of open clusters. When it is reached, a row joins the nearest cluster at any loss.
     pub cluster_limit: Option<u32>,
 }
 
@@ -59,31 +61,18 @@ impl Partitioner for Cluster {
     }
 
     fn partition(&self, task: &Task<'_>) -> Result<Classes, Unreachable> {
-        if !all_stand_together(task) {
-            return Err(Unreachable);
-        }
+        task.check()?;
         task.progress.begin("partition", task.rows.len() as u64);
-        let space = Space::new(task);
-        let mut judge = Judge::new(task);
+        let judge = Judge::new(task);
         let order = order(task);
-        let mut met = vec![0; order.len()];
-        for (position, &row) in order.iter().enumerate() {
-            met[row as usize] = position as u32;
-        }
-        let groups = self.pass(task, &order, &space, &mut judge);
-        Ok(place(task, &space, &mut judge, &met, groups))
+        let groups = self.pass(task, &order, &judge);
+        Ok(place(task, judge, &places(&order), groups))
     }
 }
 
 impl Cluster {
-    /// Full clusters in the order in which they became so, and those that did not.
-    fn pass<'a>(
-        &self,
-        task: &Task<'a>,
-        order: &[u32],
-        space: &Space<'a>,
-        judge: &mut Judge<'a>,
-    ) -> (Vec<Group<'a>>, Vec<Group<'a>>) {
+    /// The full clusters, in the order in which they became full, and the clusters that did not.
+    fn pass<'a>(&self, task: &'a Task<'a>, order: &[u32], judge: &Judge<'a>) -> (Vec<Group<'a>>, Vec<Group<'a>>) {
         let affordable = (COMPARISONS / order.len().max(1)).clamp(*DEFAULT_LIMITS.start(), *DEFAULT_LIMITS.end());
         let limit = self.cluster_limit.map_or(affordable, |limit| limit.max(1) as usize);
         let n_columns = task.domains.len() as f64;
@@ -99,16 +88,16 @@ impl Cluster {
             }
             let mut alone = Group::of_row(task, row, position as u32);
             if judge.stands(&mut alone) {
-                full.push(judge.close(alone));
+                full.push(alone.closed());
                 continue;
             }
-            match space.nearest(&open, &alone) {
+            match judge.nearest(&open, &alone) {
                 Some(nearest) if nearest.width <= most || open.len() >= limit => {
                     let joined = &mut open[nearest.position];
                     joined.absorb(task, alone, nearest.width);
                     joined.met = position as u32;
                     if judge.stands(joined) {
-                        full.push(judge.close(open.swap_remove(nearest.position)));
+                        full.push(open.swap_remove(nearest.position).closed());
                     }
                 }
                 _ => open.push(alone),

@@ -1,15 +1,15 @@
 //! Where one column of a node may be cut.
 //!
-//! A cut puts the rows whose code lies in an interval on one side and the others on the other. On numbers and dates
-//! the interval is everything up to the boundary nearest the median. On a tree it follows the children of the
-//! smallest node that holds all values: first the child whose rows gain most by being told from the rest, provided
-//! that it is not small, then the boundary between children nearest the median, then the boundary between any two
-//! values nearest it, which still tells something where one child is too small to stand alone.
+//! A cut puts the rows whose code lies in an interval on one side and the others on the other. On numbers and dates the
+//! interval is everything up to the boundary nearest the median. On a tree, the children of the smallest node that
+//! contains all values are tried in this order: the child whose rows gain most by being separated from the rest, if it
+//! is not small; the boundary between children nearest the median; the boundary between any two values nearest the
+//! median. The last still separates something if one child is too small for a class.
 
 use crate::encode::{Domain, Tree};
 
-/// A child is told from the rest by itself only if it weighs at least this share of the node: otherwise a node of
-/// many small children would be peeled one by one, in quadratic time.
+/// A child is separated from the rest by itself only if its weight times this is at least that of the node: otherwise the
+/// many small children of a node would be peeled off one by one, in quadratic time.
 const SMALLEST_PEEL: u64 = 8;
 
 /// Rows with codes in `lo..=hi` go to the first side.
@@ -19,6 +19,37 @@ pub(super) struct Cut {
     pub(super) hi: u32,
     /// What the first side weighs.
     pub(super) weight: u64,
+}
+
+/// The codes of some cells, each with its weight, added up and ascending. All codes are in `lo..=hi`. Codes are counted where
+/// they are dense and sorted where they are sparse; `scratch` is memory that the caller reuses.
+#[inline]
+pub(crate) fn count_runs(
+    cells: impl ExactSizeIterator<Item = (u32, u32)>,
+    (lo, hi): (u32, u32),
+    scratch: &mut Vec<u64>,
+    runs: &mut Vec<(u32, u64)>,
+) {
+    let span = (hi - lo) as usize + 1;
+    runs.clear();
+    scratch.clear();
+    if span <= 2 * cells.len() + 16 {
+        scratch.resize(span, 0);
+        cells.for_each(|(code, weight)| scratch[(code - lo) as usize] += u64::from(weight));
+        let counted = scratch.iter().enumerate().filter(|(_, weight)| **weight > 0);
+        runs.extend(counted.map(|(offset, &weight)| (lo + offset as u32, weight)));
+    } else {
+        // Code and weight in one word sort faster than a pair.
+        scratch.extend(cells.map(|(code, weight)| u64::from(code) << 32 | u64::from(weight)));
+        scratch.sort_unstable();
+        for cell in scratch {
+            let (code, weight) = ((*cell >> 32) as u32, *cell & u64::from(u32::MAX));
+            match runs.last_mut() {
+                Some(run) if run.0 == code => run.1 += weight,
+                _ => runs.push((code, weight)),
+            }
+        }
+    }
 }
 
 /// The cuts worth trying on a column, best first. `runs` are the codes of the node with their weights, ascending,
@@ -77,8 +108,8 @@ fn push(cuts: &mut Vec<Cut>, cut: Cut) {
     }
 }
 
-/// Everything up to the boundary that leaves the two sides closest in weight; the first of equals. The last run is
-/// never on the first side where there are two.
+/// Everything up to the boundary that leaves the two sides closest in weight; the first of equals. If there are two
+/// runs or more, the last run is never on the first side.
 fn balanced(runs: impl Iterator<Item = (u32, u64)> + Clone, lo: u32, total: u64) -> Cut {
     let mut best = Cut { lo, hi: lo, weight: 0 };
     let mut weight = 0;

@@ -1,59 +1,43 @@
-//! [`Datafly`]: generalizes one column by one level at a time; a class leaves as soon as it can stand.
+//! [`Datafly`]: generalizes one column by one level at a time; a class closes as soon as it satisfies the rules.
 //!
-//! Every row starts as it is. Rows with equal cells are a candidate, and a candidate that satisfies the rules closes:
-//! it is a class and takes no part in what follows. Otherwise the column with most distinct values among the remaining
-//! rows goes up by one level ([`Levels`]), until nothing remains or everything remaining is one candidate.
-//!
-//! The order of these steps can be computed first and handed in. Then the class of one row follows from the rows below
-//! its cell alone, see [`Lookup`], and rows are taken block by block where not all shall be seen at once, see
-//! [`Block`]: each block takes its own steps and keeps its own leftovers.
+//! At first every row is shown as it is. Rows with equal cells are a candidate, and a candidate that satisfies the rules
+//! closes: it is a class and takes no part in later steps. Otherwise the column with most distinct values among the
+//! remaining rows goes up by one level ([`Levels`]), until nothing remains or everything remaining is one candidate.
+//! If rows come in blocks, each block takes its own steps and keeps its own leftovers.
 //!
 //! # Guarantee
-//! every class satisfies the rules, or `Unreachable`; every row is in a class, but for leftovers within the allowance
+//! every class satisfies the rules, or `Unreachable`; every row is in a class, except leftovers within the allowance
 //! # Paper
-//! `[EPS+12]` section 5.1, step 3, and section 5.2; after `[Swe97]`
+//! `[EPS+12]` section 5.1, step 3; after `[Swe97]`
 //! # Deviations
-//! Candidates are asked before the first step too, so that persons who are alike from the start are shown as they are.
-//! A k of 0 or 1 is a small k: the person closes at once where nobody with the same cells asks for more. Ties between
-//! columns: the first wins. Levels end with everything as one cell. What remains is joined to the class whose loss
-//! grows least (more classes where one is not enough), or left out where the task allows that and no requirement
-//! compares classes with the whole release; the paper hides it always. t-closeness is measured against the whole
-//! table, not the block. A class shows the smallest cells that hold it, never more than its levels do.
+//! Candidates are also checked before the first step, so persons who are alike from the start are shown as they are. A k of
+//! 0 or 1 is a small k: the person closes at once if nobody with the same cells asks for more. Of columns with equally
+//! many values the first goes up. At the last level everything is one cell. Rows that remain join the class whose loss
+//! grows least (more classes if one is not enough), or are left out if the task allows that and no requirement
+//! compares classes with the whole release; the paper always hides them. t-closeness is measured against the whole table,
+//! not the block. A class shows the smallest cells that hold it, never more than its levels do.
 //! # Cost
-//! a step sorts the candidates that remain; there are as many steps as columns have levels together
+//! a step sorts the candidates that remain; there are as many steps as all columns have levels
 
-mod block;
 mod candidates;
 mod leftover;
 mod own_k;
 
 use std::ops::Range;
 
-pub use block::Block;
 pub use own_k::OwnK;
 use rayon::prelude::*;
 
-use super::{Classes, Levels, Partitioner, Task, Unreachable, all_stand_together};
-use candidates::{Candidates, Closed};
+use super::{Classes, Levels, Partitioner, Task, Unreachable};
+use crate::lists::Lists;
+use candidates::Candidates;
 
 /// Generalizes one column by one level at a time.
 #[derive(Clone, Debug, Default)]
 pub struct Datafly {
-    /// The steps to take; `None` finds them on the way. Steps that do not raise a column are passed over, and where
-    /// they end below the top they are continued as by [`Datafly::steps`].
-    pub steps: Option<Vec<Step>>,
-    /// Where each block of folded rows ends; empty where all are one. The rows of each are ascending, and can stand
-    /// together.
+    /// Where each block of folded rows ends; empty if all rows are one block. The rows of each block are ascending, and
+    /// satisfy the rules together.
     pub block_ends: Vec<u32>,
-}
-
-/// One step of generalization: from here on the column is shown at this level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// The column's position among the quasi columns.
-    pub column: usize,
-    /// Its new level.
-    pub level: usize,
 }
 
 impl Partitioner for Datafly {
@@ -62,106 +46,50 @@ impl Partitioner for Datafly {
     }
 
     fn partition(&self, task: &Task<'_>) -> Result<Classes, Unreachable> {
-        if !all_stand_together(task) {
-            return Err(Unreachable);
-        }
+        task.check()?;
         task.progress.begin("partition", task.rows.len() as u64);
         let levels = levels(task);
         let blocks = self.blocks(task.rows.len() as u32).into_par_iter();
-        let runs: Vec<Run> = blocks.map(|block| self.run(task, &levels, &block.collect::<Vec<u32>>())).collect();
+        let closed: Vec<(Lists, Vec<u32>)> =
+            blocks.map(|block| close(task, &levels, &block.collect::<Vec<u32>>())).collect();
         let mut allowance = task.allowance;
-        let (mut rows, mut starts) = (Vec::with_capacity(task.rows.len()), vec![0]);
-        for run in runs {
-            let remaining = task.rows.weight_of(&run.remaining);
-            let n_rows = run.closed.n_rows() + run.remaining.len();
-            let placed = leftover::place(&Task { allowance, ..*task }, run.closed, &run.remaining)?;
-            if placed.rows.len() < n_rows {
-                allowance -= remaining;
+        let mut classes = Lists::default();
+        for (closed, remaining) in closed {
+            let n_rows = closed.items().len() + remaining.len();
+            let placed = leftover::place(&Task { allowance, ..*task }, closed, &remaining)?;
+            if placed.items().len() < n_rows {
+                allowance -= task.rows.weight_of(&remaining);
             }
-            starts.extend(placed.starts[1..].iter().map(|start| start + rows.len() as u32));
-            rows.extend(placed.rows);
+            classes.append(&placed);
         }
-        Ok(Classes::new(rows, starts))
+        Ok(Classes::new(classes))
     }
 }
 
 impl Datafly {
-    /// The steps that [`Partitioner::partition`] takes on this task, continued until every column is at its top, so
-    /// that they serve other rows of the same domains too. Handing them in changes nothing about the classes. All rows
-    /// are one block here.
-    pub fn steps(&self, task: &Task<'_>) -> Vec<Step> {
-        self.run(task, &levels(task), &(0..task.rows.len() as u32).collect::<Vec<u32>>()).steps
-    }
-
     fn blocks(&self, n_rows: u32) -> Vec<Range<u32>> {
         let ends = if self.block_ends.is_empty() { &[n_rows] } else { self.block_ends.as_slice() };
         let starts = std::iter::once(0).chain(ends.iter().copied());
         starts.zip(ends).map(|(start, &end)| start..end).collect()
     }
-
-    /// All steps on some folded rows, ascending.
-    fn run(&self, task: &Task<'_>, levels: &[Levels], rows: &[u32]) -> Run {
-        let mut closed = Closed::default();
-        let mut candidates = Candidates::new(task, levels, rows, &mut closed);
-        task.progress.advance(closed.n_rows() as u64);
-        let mut take = |candidates: &mut Candidates<'_>, step: Step| {
-            let n_rows = closed.n_rows();
-            candidates.generalize(step, &mut closed);
-            task.progress.advance((closed.n_rows() - n_rows) as u64);
-        };
-        let steps = match &self.steps {
-            Some(steps) => {
-                let steps = continued(levels, steps);
-                steps.iter().for_each(|&step| take(&mut candidates, step));
-                steps
-            }
-            None => {
-                let mut steps = Vec::new();
-                // Two candidates differ in some column, so that one of its levels is left to merge them.
-                while candidates.len() > 1 {
-                    let step = candidates.most_distinct();
-                    take(&mut candidates, step);
-                    steps.push(step);
-                }
-                continued(levels, &steps)
-            }
-        };
-        Run { steps, closed, remaining: candidates.into_rows() }
-    }
 }
 
-/// What came of all steps on one block.
-struct Run {
-    steps: Vec<Step>,
-    closed: Closed,
-    /// The one candidate that can't stand with everything generalized.
-    remaining: Vec<u32>,
+/// Takes all steps on some folded rows, ascending. Returns the classes that closed, and the rows of the candidate that
+/// does not satisfy the rules even with everything generalized.
+fn close(task: &Task<'_>, levels: &[Levels], rows: &[u32]) -> (Lists, Vec<u32>) {
+    let mut candidates = Candidates::new(task, levels, rows);
+    task.progress.advance(candidates.n_closed_rows() as u64);
+    // Two candidates differ in some column, so that column has a level left at which they become one.
+    while candidates.len() > 1 {
+        let n_rows = candidates.n_closed_rows();
+        candidates.generalize(candidates.most_distinct());
+        task.progress.advance((candidates.n_closed_rows() - n_rows) as u64);
+    }
+    candidates.finish()
 }
 
 fn levels(task: &Task<'_>) -> Vec<Levels> {
     task.domains.iter().map(Levels::of).collect()
-}
-
-/// The steps that raise a column, then further ones, always the column with most cells, until all are at the top.
-fn continued(levels: &[Levels], steps: &[Step]) -> Vec<Step> {
-    let mut reached = vec![0; levels.len()];
-    let mut taken = Vec::new();
-    for &Step { column, level } in steps.iter().filter(|step| step.column < levels.len()) {
-        let level = level.min(levels[column].top());
-        if level > reached[column] {
-            reached[column] = level;
-            taken.push(Step { column, level });
-        }
-    }
-    let below_top = |reached: &[usize]| {
-        let columns = (0..levels.len()).filter(|&column| reached[column] < levels[column].top());
-        columns.max_by_key(|&column| (levels[column].n_cells(reached[column]), std::cmp::Reverse(column)))
-    };
-    while let Some(column) = below_top(&reached) {
-        reached[column] += 1;
-        taken.push(Step { column, level: reached[column] });
-    }
-    taken
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! [`LeastLoss`]: what a user gets who names no partitioner.
+//! [`LeastLoss`]: the partitioner that runs if the spec names none.
 //!
-//! From the top, every node is cut where most loss is gained for what the cut uses up, over all columns and all
-//! boundaries, not where a column is widest. Rows that stay expensive are then taken out of all classes and cut anew,
-//! together. From the bottom, classes send rows away that cost less elsewhere: one, a slab at the edge of their box,
-//! or all; what has grown to two is cut again. Other partitioners run too, and where one of them loses less than the
-//! cuts, the rest starts from its classes.
+//! From the top, every node gets the cut that saves most loss for what it uses up, over all columns and all boundaries;
+//! it need not be in the widest column. Expensive rows are then taken out of all classes and cut again, together. From
+//! the bottom, classes send away rows that cost less elsewhere: one row, a slab at the edge of their box, or all.
+//! Classes that have grown to the size of two are cut again. Other partitioners run too. If one of them loses less than
+//! the cuts, the improvements start from its classes.
 //!
 //! # Guarantee
 //! every class satisfies the rules, or `Unreachable`; no more loss than Mondrian, and on small tables than top-down,
@@ -12,64 +12,60 @@
 //! # Paper
 //! the top-down half is `[LDR06]` with another choice of cuts; the rest is ours
 //! # Deviations
-//! where persons have several rows nothing moves: a person in two classes counts in both, and moving a row can break
-//! either in ways that only counting both anew would show; the more distinct rows there are, the less is tried
+//! If persons have several rows, nothing moves: a person in two classes counts in both, and moving a row can break
+//! either class in ways that only a new count of both would show. The more distinct rows there are, the less is tried.
 //! # Cost
-//! O(d² n log n) for the cuts, times the log of what a node can be cut into where nodes look ahead; each round of moves asks an
-//! index over boxes once per row of the classes that have changed
+//! O(d² n log n) for the cuts, times the log of what a node can be cut into if nodes look ahead; each round of moves
+//! asks an index over boxes once per row of the classes that have changed
 
 mod edges;
 mod index;
 mod moves;
 mod offers;
-mod outline;
-mod plan;
 mod pool;
 mod runs;
-mod slab;
 mod split;
 
 use kohort_model::Note;
 use kohort_model::spec::MondrianSpec;
-use rayon::prelude::*;
 
 use super::{Classes, Cluster, Datafly, KeepTree, Mondrian, Partitioner, Task, TopDown, Unreachable};
 
-/// What a table is worth: the larger, the less there is to gain per row and the longer everybody waits.
+/// How much is tried: less for larger tables, where there is less to gain per row and the wait is longer.
 #[derive(Clone, Copy, Debug)]
 struct Effort {
-    /// Nodes of at most so many times k look ahead before they are cut.
+    /// Nodes that weigh at most this many times k look ahead before they are cut.
     foresight: u64,
     /// How often expensive rows are taken out and cut anew.
     attempts: usize,
     /// Rounds of moves: the first gains most by far.
     rounds: usize,
-    /// Nodes of the index that a search looks at.
+    /// The number of index nodes that a search looks at.
     visits: usize,
 }
 
-/// Tables of at most so many distinct rows are worth everything.
+/// Everything is tried for tables of at most this many distinct rows.
 const ALL_TRIED: usize = 300_000;
 
-/// Larger ones are worth less, and beyond this little.
+/// Less is tried for larger tables, and very little for tables of more distinct rows than this.
 const MUCH_TRIED: usize = 1_000_000;
 
-/// Tables of at most so many distinct rows are also given to partitioners whose time grows faster than theirs.
+/// Partitioners whose time grows faster than the table run only on tables of at most this many distinct rows.
 const SMALL: usize = 2_000;
 
-/// What a row must save by its absence to be cut anew, in mean losses per row: many rows first, then fewer and fewer,
-/// so that the last attempts mend what the first have spoiled.
+/// Rows are cut anew if their absence saves more than this multiple of the mean loss per row, one factor per attempt.
+/// Later attempts take fewer rows, so that they repair what the first have spoiled.
 const DEAR: [f64; 5] = [1.5, 1.2, 2.0, 3.0, 4.0];
 
 /// Moves that gain a smaller share of the loss than this are not worth another round.
 const WORTH_A_ROUND: f64 = 0.001;
 
-/// When moves no longer help, what has grown to two is cut, and moves begin again; the second time they end.
+/// When moves no longer help, grown classes are cut and moves begin again. That is repeated this many times.
 const CUTS: usize = 2;
 
 impl Effort {
     fn of(task: &Task<'_>) -> Effort {
-        // The more rows a class holds, the more its cuts leave to mend.
+        // The larger k is, the more there is to improve after the cuts.
         let attempts = (task.rules.k() as usize / 10).clamp(1, DEAR.len());
         let n_rows = task.rows.len();
         if n_rows <= ALL_TRIED {
@@ -102,14 +98,14 @@ impl Partitioner for LeastLoss {
             notes.push(Note::OnlyCut);
             return Ok(Classes { notes, ..Classes::from_lists(classes) });
         }
-        let mut least = loss(task, &classes);
+        let mut least = task.loss(&classes);
         for (attempt, dear) in DEAR.into_iter().take(effort.attempts).enumerate() {
             if task.progress.is_cancelled() {
                 break;
             }
             task.progress.begin(&format!("improve {}/{}", attempt + 1, effort.attempts), 0);
             let tried = mend(task, pool::recut(task, &classes, dear, effort.foresight), effort);
-            let loses = loss(task, &tried);
+            let loses = task.loss(&tried);
             if loses < least {
                 (classes, least) = (tried, loses);
             }
@@ -127,7 +123,7 @@ fn first_classes(task: &Task<'_>, effort: Effort) -> Result<Vec<Vec<u32>>, Unrea
         others.push(Box::new(Cluster::default()));
         others.push(Box::new(Datafly::default()));
     }
-    // They may leave somebody out where the task allows it; here everybody stays.
+    // Other partitioners may leave persons out if the task allows it. Here everybody must stay.
     let everybody = Task { allowance: 0, ..*task };
     let mut starts = Vec::new();
     for other in others {
@@ -135,15 +131,15 @@ fn first_classes(task: &Task<'_>, effort: Effort) -> Result<Vec<Vec<u32>>, Unrea
     }
     task.progress.begin("cut", task.rows.len() as u64);
     starts.push(split::split(task, vec![(0..task.rows.len() as u32).collect()], effort.foresight));
-    let losses: Vec<f64> = starts.iter().map(|classes| loss(task, classes)).collect();
-    // Of equals the last, our own.
+    let losses: Vec<f64> = starts.iter().map(|classes| task.loss(classes)).collect();
+    // Among equals take the last, which is our own cuts.
     let least = (0..starts.len()).rev().min_by(|&a, &b| losses[a].total_cmp(&losses[b])).unwrap_or(0);
     Ok(starts.swap_remove(least))
 }
 
-/// Moves rows while that helps, and cuts what has grown to two.
+/// Moves rows while that helps, and cuts classes that have grown to the size of two.
 fn mend(task: &Task<'_>, classes: Vec<Vec<u32>>, effort: Effort) -> Vec<Vec<u32>> {
-    let worth = WORTH_A_ROUND * loss(task, &classes);
+    let worth = WORTH_A_ROUND * task.loss(&classes);
     let mut state = moves::State::new(task, classes, effort.visits);
     let mut n_cuts = 0;
     for round in 1..=effort.rounds {
@@ -160,34 +156,6 @@ fn mend(task: &Task<'_>, classes: Vec<Vec<u32>>, effort: Effort) -> Vec<Vec<u32>
     }
     state.into_classes()
 }
-
-/// What classes lose in all.
-fn loss(task: &Task<'_>, classes: &[Vec<u32>]) -> f64 {
-    let of_classes: Vec<f64> = classes.par_iter().map(|rows| outline::Outline::of(task, rows).loss()).collect();
-    of_classes.iter().sum()
-}
-
-/// What a class with these bounds loses per row.
-fn perimeter(task: &Task<'_>, bounds: &[(u32, u32)]) -> f64 {
-    bounds.iter().zip(task.domains).map(|(&(lo, hi), domain)| domain.width(lo, hi)).sum()
-}
-
-/// Grows bounds to hold a row's cells.
-fn include(bounds: &mut [(u32, u32)], cells: &[u32]) {
-    for (bound, &code) in bounds.iter_mut().zip(cells) {
-        *bound = (bound.0.min(code), bound.1.max(code));
-    }
-}
-
-/// Grows bounds to hold others.
-fn unite(bounds: &mut [(u32, u32)], others: &[(u32, u32)]) {
-    for (bound, other) in bounds.iter_mut().zip(others) {
-        *bound = (bound.0.min(other.0), bound.1.max(other.1));
-    }
-}
-
-/// Bounds of nothing.
-const EMPTY: (u32, u32) = (u32::MAX, 0);
 
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@
 //! # Deviations
 //! Ragged trees are padded at the bottom: at one level all nodes are equally far from the root, and a leaf that is
 //! nearer to it stays itself. Levels of a hierarchy that merge nothing (an inner node with one child, all over the
-//! tree) are left out, for in codes they are the level below.
+//! tree) are left out, because their codes are those of the level below.
 //! # Cost
 //! a number per cell of each level but the first; looking up a cell is a binary search
 
@@ -20,7 +20,7 @@ use crate::encode::{Domain, Tree};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels {
     n_codes: u32,
-    /// Per level but level 0, the first code of each cell, ascending.
+    /// For each level but level 0, the first code of each cell, ascending.
     firsts: Vec<Vec<u32>>,
 }
 
@@ -65,16 +65,6 @@ impl Levels {
         let next = firsts.partition_point(|&first| first <= code);
         (firsts[next - 1], firsts.get(next).map_or(self.n_codes, |&first| first) - 1)
     }
-
-    /// Per code the first code of its cell at a level, for loops over many rows: cells are equal where these are.
-    pub fn first_codes(&self, level: usize) -> Vec<u32> {
-        if level == 0 {
-            return (0..self.n_codes).collect();
-        }
-        let firsts = &self.firsts[level - 1];
-        let ends = firsts.iter().skip(1).chain(std::iter::once(&self.n_codes));
-        firsts.iter().zip(ends).flat_map(|(&first, &end)| (first..end).map(move |_| first)).collect()
-    }
 }
 
 /// The first codes of the cells of each level above 0 of an ordered domain.
@@ -91,45 +81,20 @@ fn firsts_of_order(n_values: u32, null: Option<u32>) -> Vec<Vec<u32>> {
 
 /// The first codes of the cells of each level above 0 of a tree. Levels that merge nothing are among them.
 fn firsts_of_tree(tree: &Tree) -> Vec<Vec<u32>> {
-    let depths = node_depths(tree);
-    let height = depths.iter().map(|&(_, depth)| depth).max().unwrap_or(0);
+    let height = tree.firsts_and_depths().map(|(_, depth)| depth).max().unwrap_or(0);
     // NULL, which has no node, is above all depths but the root's.
-    let leaf_depth = |code: u32| tree.leaf_node(code).map_or(0, |leaf| depths[leaf as usize].1);
+    let leaf_depth = |code: u32| tree.leaf_depth(code).unwrap_or(0);
     (0..height)
         .rev()
         .map(|depth| {
             // The nodes at this depth, and the leaves above it.
-            let nodes = depths.iter().filter(|&&(_, of_node)| of_node == depth).map(|&(first, _)| first);
+            let nodes = tree.firsts_and_depths().filter(|&(_, of_node)| of_node == depth).map(|(first, _)| first);
             let shallow = (0..tree.n_codes()).filter(|&code| leaf_depth(code) < depth);
             let mut firsts: Vec<u32> = nodes.chain(shallow).collect();
             firsts.sort_unstable();
             firsts
         })
         .collect()
-}
-
-/// Per node its first code and its steps from the root. A node's number is larger than its parent's, so nodes sorted by
-/// interval, the widest first and equals by number, are met parents first.
-fn node_depths(tree: &Tree) -> Vec<(u32, usize)> {
-    let leaves = (0..tree.n_codes()).filter_map(|code| tree.leaf_node(code));
-    // The last node is a leaf, for every inner node has children.
-    let n_nodes = leaves.max().map_or(1, |last| last + 1);
-    let mut nodes: Vec<u32> = (0..n_nodes).collect();
-    nodes.sort_unstable_by_key(|&node| {
-        let (lo, hi) = tree.interval(node);
-        (lo, std::cmp::Reverse(hi), node)
-    });
-    let mut depths = vec![(0, 0); n_nodes as usize];
-    let mut path: Vec<u32> = Vec::new();
-    for node in nodes {
-        let (lo, _) = tree.interval(node);
-        while path.last().is_some_and(|&ancestor| tree.interval(ancestor).1 < lo) {
-            path.pop();
-        }
-        depths[node as usize] = (lo, path.len());
-        path.push(node);
-    }
-    depths
 }
 
 #[cfg(test)]
@@ -220,11 +185,9 @@ mod tests {
 
     fn nest(levels: &Levels) -> Result<(), TestCaseError> {
         for level in 0..levels.n_levels() {
-            let first_codes = levels.first_codes(level);
             for code in 0..levels.n_codes {
                 let (lo, hi) = levels.cell(level, code);
                 prop_assert!(lo <= code && code <= hi && hi < levels.n_codes);
-                prop_assert_eq!(first_codes[code as usize], lo);
                 if level > 0 {
                     let below = levels.cell(level - 1, code);
                     prop_assert!(lo <= below.0 && below.1 <= hi);
@@ -268,7 +231,9 @@ mod tests {
                 })
                 .collect();
             expected.dedup();
-            let found: Vec<Vec<u32>> = (0..levels.n_levels()).map(|level| levels.first_codes(level)).collect();
+            let found: Vec<Vec<u32>> = (0..levels.n_levels())
+                .map(|level| (0..levels.n_codes).map(|code| levels.cell(level, code).0).collect())
+                .collect();
             prop_assert_eq!(found, expected);
         }
     }

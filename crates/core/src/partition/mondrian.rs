@@ -15,20 +15,21 @@ use std::sync::Mutex;
 use kohort_model::spec::{Choose, Cuts, MondrianSpec};
 use rayon::Scope;
 
-use super::cut::{Cut, candidates};
-use super::{Classes, CutNode, CutTree, Partitioner, Task, Unreachable, all_stand_together};
-use crate::encode::{Layout, Packed};
+use super::cut::{Cut, candidates, count_runs};
+use super::{Classes, CutNode, CutTree, Partitioner, Task, Unreachable};
+use crate::encode::{Domain, Layout, Packed};
+use crate::lists::Lists;
 use crate::requirement::Tally;
 
 /// Nodes with more rows than this are shared between threads.
 const SHARED_NODE: usize = 1 << 14;
 
-/// Nodes with at most this many rows look at the bounds of every column anew. Larger ones do so when they have shrunk
-/// to an eighth since it was last done; between, the columns that were not cut keep the bounds of the larger node,
-/// which in a node of thousands of rows are seldom wrong and cost a pass over memory to find.
+/// Nodes with at most this many rows compute the bounds of every column again. Larger nodes do so only when they have
+/// shrunk to an eighth since the last time. In between, columns that were not cut keep the bounds of the larger node:
+/// in a node of thousands of rows these are seldom wrong, and finding them costs a pass over memory.
 const FRESH_BOUNDS: usize = 1 << 9;
 
-/// Rows packed to so many words hold no code: each is looked up by the row's number.
+/// The number of words in a row that is not packed. Its codes are looked up by the row's number.
 const LOOKED_UP: usize = 0;
 
 /// Multidimensional partitioning by median cuts.
@@ -43,9 +44,9 @@ pub struct Mondrian {
 /// Whether the tree of cuts is handed out with the classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeepTree {
-    /// It is.
+    /// The tree is kept.
     Yes,
-    /// It is not.
+    /// The tree is not kept.
     No,
 }
 
@@ -55,9 +56,7 @@ impl Partitioner for Mondrian {
     }
 
     fn partition(&self, task: &Task<'_>) -> Result<Classes, Unreachable> {
-        if !all_stand_together(task) {
-            return Err(Unreachable);
-        }
+        task.check()?;
         let layout = Layout::new(&n_codes(task));
         Ok(match layout.words() {
             0..=1 => self.run::<1>(task, &layout),
@@ -87,7 +86,7 @@ impl Mondrian {
         };
         task.progress.begin("partition", n_rows as u64);
         let found = Mutex::new(Found::default());
-        let search = Search { mondrian: self, task, layout, found: &found };
+        let search = Cutting { mondrian: self, task, layout, found: &found };
         let bounds = Bounds {
             of_columns: n_codes(task).iter().map(|&n| (0, n.saturating_sub(1))).collect(),
             n_rows: usize::MAX,
@@ -100,10 +99,10 @@ impl Mondrian {
 }
 
 fn n_codes(task: &Task<'_>) -> Vec<u32> {
-    task.domains.iter().map(super::Domain::n_codes).collect()
+    task.domains.iter().map(Domain::n_codes).collect()
 }
 
-/// Rows `first..` of the whole, not yet cut.
+/// Rows of the whole from `first` on, not yet cut.
 struct Node<'p, const W: usize> {
     first: u32,
     depth: usize,
@@ -136,11 +135,11 @@ impl Bounds {
         self
     }
 
-    /// The bounds of the second side, which narrow only where the first side was at an end.
+    /// The bounds of the second side. They are narrower only if the first side was at an end of the column.
     fn without(&self, made: &Made) -> Bounds {
         let mut bounds = self.clone();
         let (lo, hi) = bounds.of_columns[made.column];
-        // A relaxed cut leaves its last value on both sides, so that bound stays inside.
+        // A relaxed cut leaves its last value on both sides, so the bound includes that value.
         bounds.of_columns[made.column] = match (made.lo <= lo, made.hi >= hi) {
             (true, false) => (made.hi.max(lo), hi),
             (false, true) => (lo, made.lo),
@@ -150,7 +149,7 @@ impl Bounds {
     }
 }
 
-/// What the threads found: where classes start, and cuts by their first, middle and last row.
+/// The results of all threads: where classes start, and cuts by their first, middle and last row.
 #[derive(Default)]
 struct Found {
     starts: Vec<u32>,
@@ -165,38 +164,24 @@ impl Found {
         self.starts.push(packed.len() as u32);
         let tree = (keep_tree == KeepTree::Yes).then(|| {
             let class_at = |row: u32| self.starts.partition_point(|&start| start < row) as u32;
-            let mut nodes: Vec<CutNode> = self
-                .cuts
-                .par_iter()
-                .map(|cut| CutNode {
-                    first: class_at(cut.first),
-                    middle: class_at(cut.middle),
-                    end: class_at(cut.end),
-                    column: cut.column,
-                })
-                .collect();
+            let mut nodes: Vec<CutNode> = self.cuts.par_iter().map(|cut| cut.moved(class_at)).collect();
             nodes.par_sort_unstable_by_key(|node| (node.first, std::cmp::Reverse(node.end)));
             CutTree { nodes }
         });
-        Classes {
-            rows: packed.par_iter().map(|row| row.row).collect(),
-            starts: self.starts,
-            boxes: None,
-            tree,
-            notes: Vec::new(),
-        }
+        let rows = packed.par_iter().map(|row| row.row).collect();
+        Classes { tree, ..Classes::new(Lists::new(rows, self.starts)) }
     }
 }
 
 #[derive(Clone, Copy)]
-struct Search<'a, const W: usize> {
+struct Cutting<'a, const W: usize> {
     mondrian: &'a Mondrian,
     task: &'a Task<'a>,
     layout: &'a Layout,
     found: &'a Mutex<Found>,
 }
 
-/// What one thread reuses from node to node.
+/// Memory that one thread reuses from node to node.
 struct Scratch<'r> {
     tried: Vec<bool>,
     runs: Vec<(u32, u64)>,
@@ -205,8 +190,7 @@ struct Scratch<'r> {
     sides: Option<(Tally<'r>, Tally<'r>)>,
 }
 
-impl<'a, const W: usize> Search<'a, W> {
-    /// A column's code in a row.
+impl<'a, const W: usize> Cutting<'a, W> {
     #[inline]
     fn code(&self, row: &Packed<W>, column: usize) -> u32 {
         if W == LOOKED_UP { self.task.rows.cells(row.row)[column] } else { self.layout.code(&row.words, column) }
@@ -230,7 +214,7 @@ impl<'a, const W: usize> Search<'a, W> {
         let mut n_placed = 0;
         let mut open = vec![node];
         while let Some(mut node) = open.pop() {
-            // Whoever cancelled the work throws these classes away.
+            // The classes of cancelled work are thrown away, so it does not matter that they stay large.
             let is_cancelled = self.task.progress.is_cancelled();
             let Some(made) = (!is_cancelled).then(|| self.cut(&mut scratch, &mut node)).flatten() else {
                 found.starts.push(node.first);
@@ -264,7 +248,7 @@ impl<'a, const W: usize> Search<'a, W> {
 
     /// Cuts a node in two if it can be, and moves the first side's rows to the front.
     fn cut(&self, scratch: &mut Scratch<'_>, node: &mut Node<'_, W>) -> Option<Made> {
-        // Two sides of k persons need 2k rows, whoever they are.
+        // Two sides of k persons need at least 2k rows.
         if node.weight < 2 * u64::from(self.task.rules.k()) {
             return None;
         }
@@ -276,7 +260,8 @@ impl<'a, const W: usize> Search<'a, W> {
         }
         while let Some(column) = self.next_column(scratch, node) {
             scratch.tried[column] = true;
-            self.count_runs(scratch, node, column);
+            let cells = node.rows.iter().map(|row| (self.code(row, column), row.weight));
+            count_runs(cells, node.bounds.of_columns[column], &mut scratch.histogram, &mut scratch.runs);
             if scratch.runs.len() < 2 {
                 continue;
             }
@@ -287,7 +272,10 @@ impl<'a, const W: usize> Search<'a, W> {
                     if let Some(made) = self.deal(scratch, node, column, cut) {
                         return Some(made);
                     }
-                } else if self.both_sides_stand(scratch, node, column, cut) {
+                    continue;
+                }
+                let inside = |_, row: &Packed<W>| (cut.lo..=cut.hi).contains(&self.code(row, column));
+                if self.both_stand(scratch, node.rows, (cut.weight, node.weight - cut.weight), inside) {
                     let n_first = self.split(node.rows, column, cut);
                     return Some(Made { column, lo: cut.lo, hi: cut.hi, n_first, weight: cut.weight });
                 }
@@ -328,60 +316,33 @@ impl<'a, const W: usize> Search<'a, W> {
                 (0..n_columns).map(|turn| (node.depth + turn) % n_columns).find(|&c| !scratch.tried[c])
             }
             Choose::Widest => {
-                let mut widest: Option<(usize, f64)> = None;
-                for column in (0..n_columns).filter(|&column| !scratch.tried[column]) {
+                let untried = (0..n_columns).rev().filter(|&column| !scratch.tried[column]);
+                let widths = untried.map(|column| {
                     let (lo, hi) = node.bounds.of_columns[column];
-                    let width = self.task.domains[column].width(lo, hi);
-                    if widest.is_none_or(|(_, largest)| width > largest) {
-                        widest = Some((column, width));
-                    }
-                }
-                widest.map(|(column, _)| column)
+                    (self.task.domains[column].width(lo, hi), column)
+                });
+                // The last of equals, which is the first column.
+                widths.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, column)| column)
             }
         }
     }
 
-    /// The codes of a column in a node with their weights, ascending: by counting where codes are dense, by sorting
-    /// where they are sparse.
-    fn count_runs(&self, scratch: &mut Scratch<'_>, node: &Node<'_, W>, column: usize) {
-        let (lo, hi) = node.bounds.of_columns[column];
-        let span = (hi - lo) as usize + 1;
-        scratch.runs.clear();
-        if span <= 2 * node.rows.len() + 16 {
-            scratch.histogram.clear();
-            scratch.histogram.resize(span, 0);
-            for row in &*node.rows {
-                scratch.histogram[(self.code(row, column) - lo) as usize] += u64::from(row.weight);
-            }
-            let counted = scratch.histogram.iter().enumerate().filter(|(_, weight)| **weight > 0);
-            scratch.runs.extend(counted.map(|(offset, &weight)| (lo + offset as u32, weight)));
-        } else {
-            // Code and weight in one word sort faster than a pair.
-            let cells = node.rows.iter().map(|row| (self.code(row, column), row.weight));
-            scratch.histogram.clear();
-            scratch.histogram.extend(cells.map(|(code, weight)| u64::from(code) << 32 | u64::from(weight)));
-            scratch.histogram.sort_unstable();
-            for cell in &scratch.histogram {
-                let (code, weight) = ((cell >> 32) as u32, cell & u64::from(u32::MAX));
-                match scratch.runs.last_mut() {
-                    Some(run) if run.0 == code => run.1 += weight,
-                    _ => scratch.runs.push((code, weight)),
-                }
-            }
-        }
-    }
-
-    fn both_sides_stand(&self, scratch: &mut Scratch<'_>, node: &Node<'_, W>, column: usize, cut: Cut) -> bool {
-        let k = u64::from(self.task.rules.k());
-        if cut.weight < k || node.weight - cut.weight < k {
+    /// Whether two sides of these weights may be classes: the rows for which `is_first` holds, by position, and the others.
+    fn both_stand(
+        &self,
+        scratch: &mut Scratch<'_>,
+        rows: &[Packed<W>],
+        weights: (u64, u64),
+        is_first: impl Fn(usize, &Packed<W>) -> bool,
+    ) -> bool {
+        if weights.0.min(weights.1) < u64::from(self.task.rules.k()) {
             return false;
         }
         let Some((first, second)) = &mut scratch.sides else { return true };
         first.clear();
         second.clear();
-        for row in &*node.rows {
-            let inside = (cut.lo..=cut.hi).contains(&self.code(row, column));
-            let side = if inside { &mut *first } else { &mut *second };
+        for (position, row) in rows.iter().enumerate() {
+            let side = if is_first(position, row) { &mut *first } else { &mut *second };
             self.task.rows.members(row.row).iter().for_each(|&member| side.add(member));
         }
         first.stands() && second.stands()
@@ -399,10 +360,11 @@ impl<'a, const W: usize> Search<'a, W> {
         n_first
     }
 
-    /// A relaxed cut: rows on the boundary value go to whichever side is behind. `None` where a side can't stand.
+    /// A relaxed cut: rows with the boundary value go to the side that has fewer so far. `None` if a side does not
+    /// satisfy the rules.
     fn deal(&self, scratch: &mut Scratch<'_>, node: &mut Node<'_, W>, column: usize, cut: Cut) -> Option<Made> {
         let (rows, total) = (&mut *node.rows, node.weight);
-        // The median value: the last of the first side, or the next one where the first side is still behind.
+        // The median is the last value of the first side, or the next value if the first side has less than half.
         let median = if cut.weight * 2 >= total {
             cut.hi
         } else {
@@ -419,23 +381,9 @@ impl<'a, const W: usize> Search<'a, W> {
             weight += u64::from(row.weight);
             n_first += 1;
         }
-        let k = u64::from(self.task.rules.k());
-        if n_first == rows.len() || weight < k || total - weight < k {
-            return None;
-        }
-        if let Some((first, second)) = &mut scratch.sides {
-            first.clear();
-            second.clear();
-            for (position, row) in rows.iter().enumerate() {
-                let side = if position < n_first { &mut *first } else { &mut *second };
-                self.task.rows.members(row.row).iter().for_each(|&member| side.add(member));
-            }
-            if !first.stands() || !second.stands() {
-                return None;
-            }
-        }
-        let lo = self.code(&rows[0], column);
-        Some(Made { column, lo, hi: median, n_first, weight })
+        let stand = self.both_stand(scratch, rows, (weight, total - weight), |position, _| position < n_first);
+        let made = Made { column, lo: self.code(&rows[0], column), hi: median, n_first, weight };
+        (n_first < rows.len() && stand).then_some(made)
     }
 }
 

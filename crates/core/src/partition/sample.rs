@@ -7,7 +7,7 @@ use crate::encode::{Domain, Rows};
 /// Codes per column.
 pub(super) const N_CODES: u32 = 40;
 
-/// Domains of so many columns, numbers and texts by turns.
+/// Domains of this many columns, numbers and texts by turns.
 pub(super) fn domains(n_columns: usize) -> Vec<Domain> {
     let texts: Vec<String> = (0..N_CODES).map(|number| format!("{number:02}")).collect();
     (0..n_columns)

@@ -1,5 +1,5 @@
-//! [`TopDown`]: groups are split around the two rows that are farthest apart, and what is too small then joins its
-//! neighbours.
+//! [`TopDown`]: groups are split around their two rows that are farthest apart, and groups that are then too small join
+//! their neighbours.
 //!
 //! # Guarantee
 //! every row is in a class and every class satisfies the rules, or `Unreachable`
@@ -17,7 +17,6 @@
 //! a group that has not halved is cut near the middle, at most three times until it has. So the depth is O(log n), the
 //! whole O(n log² n). Groups are tasks on the heap, so depth costs no stack
 
-mod gathered;
 mod group;
 mod join;
 mod nearest;
@@ -27,14 +26,14 @@ use std::sync::Mutex;
 
 use rayon::Scope;
 
-use super::{Classes, Partitioner, Task, Unreachable, all_stand_together};
-use group::{Group, Space};
+use super::{Classes, Partitioner, Task, Unreachable};
+use group::Group;
 use split::{Balance, Splitter};
 
 /// Groups with more rows than this are shared between threads.
 const SHARED_NODE: usize = 1 << 12;
 
-/// How many splits a group may take to halve before it is cut near the middle.
+/// A group that has not halved after this many splits is cut near the middle.
 const PATIENCE: u32 = 8;
 
 /// Splits around the two rows that are farthest apart.
@@ -47,17 +46,14 @@ impl Partitioner for TopDown {
     }
 
     fn partition(&self, task: &Task<'_>) -> Result<Classes, Unreachable> {
-        if !all_stand_together(task) {
-            return Err(Unreachable);
-        }
+        task.check()?;
         if task.rows.is_empty() {
             return Ok(Classes::default());
         }
         task.progress.begin("partition", task.rows.len() as u64);
-        let space = Space { rows: task.rows, domains: task.domains };
         let mut rows: Vec<u32> = (0..task.rows.len() as u32).collect();
         let parts = Mutex::new(Vec::new());
-        let search = Search { task, space, parts: &parts };
+        let search = Splitting { task, parts: &parts };
         let whole = Node {
             first: 0,
             weight: task.rows.n_members() as u64,
@@ -73,8 +69,8 @@ impl Partitioner for TopDown {
         let groups = parts
             .iter()
             .zip(ends)
-            .map(|(part, end)| Group::new(space, rows[part.first as usize..end].to_vec(), part.stands));
-        Ok(Classes::from_lists(join::join_small(task, space, groups.collect())))
+            .map(|(part, end)| Group::new(task, rows[part.first as usize..end].to_vec(), part.stands));
+        Ok(Classes::from_lists(join::join_small(task, groups.collect())))
     }
 }
 
@@ -82,7 +78,7 @@ impl Partitioner for TopDown {
 struct Node<'p> {
     first: u32,
     weight: u64,
-    /// Splits since it last halved, and when it will have halved again.
+    /// Splits since it last halved, and the number of rows at which it has halved again.
     n_splits: u32,
     halve_at: usize,
     rows: &'p mut [u32],
@@ -95,19 +91,18 @@ struct Part {
 }
 
 #[derive(Clone, Copy)]
-struct Search<'a> {
+struct Splitting<'a> {
     task: &'a Task<'a>,
-    space: Space<'a>,
     parts: &'a Mutex<Vec<Part>>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> Splitting<'a> {
     /// Splits a node until nothing of it can be split, handing large parts to other threads.
     fn work<'s>(self, scope: &Scope<'s>, node: Node<'s>)
     where
         'a: 's,
     {
-        let mut splitter = Splitter::new(self.task.rules, self.space);
+        let mut splitter = Splitter::new(self.task);
         let mut parts = Vec::new();
         let mut n_placed = 0;
         let mut open = vec![node];

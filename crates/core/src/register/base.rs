@@ -2,12 +2,14 @@
 //!
 //! # Deviations
 //! `auto` takes long on many rows, so Mondrian cuts these into pieces first, and makes the classes of pieces that stay
-//! large. Where presence is public Mondrian is always asked beside `auto`, which makes all joined rows lose little, of
-//! which private rows are few: whichever makes private rows lose less is taken. [`Base::ran`] tells who made classes
+//! large. If presence is public, Mondrian always runs beside `auto`, because `auto` makes all joined rows lose
+//! little, and few of these are private. The classes in which private rows lose less are taken. [`Base::ran`] tells
+//! which partitioners made classes.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 
-use kohort_model::spec::{Algorithm, Leftovers, Spec};
+use kohort_model::spec::{Algorithm, Spec};
 use kohort_model::{Progress, Quiet};
 use rayon::prelude::*;
 
@@ -17,35 +19,36 @@ use crate::encode::{Domain, Rows};
 use crate::partition::{Classes, KeepTree, Mondrian, Partitioner, Task, Unreachable};
 use crate::requirement::Rules;
 
-/// On more folded rows `auto` is not asked.
+/// With more folded rows than this, `auto` does not run.
 const FEW_ROWS: usize = 1 << 11;
 
 /// The partitioner of the spec, on joined rows.
 pub(super) struct Base<'a> {
     /// As the spec says.
     pub(super) partitioner: &'a dyn Partitioner,
-    /// What is asked beside it.
+    /// The partitioner that runs beside it.
     quick: Option<Mondrian>,
-    ran: AtomicBool,
-    quick_ran: AtomicBool,
+    /// The names of the partitioners that made classes.
+    ran: Mutex<BTreeSet<&'static str>>,
 }
 
 impl<'a> Base<'a> {
     pub(super) fn new(partitioner: &'a dyn Partitioner, spec: &Spec) -> Base<'a> {
         let quick = Mondrian { spec: spec.mondrian, keep_tree: KeepTree::No };
         let quick = (spec.algorithm == Algorithm::Auto).then_some(quick);
-        Base { partitioner, quick, ran: AtomicBool::new(false), quick_ran: AtomicBool::new(false) }
+        Base { partitioner, quick, ran: Mutex::default() }
     }
 
-    /// The partitioners that made classes.
     pub(super) fn ran(&self) -> Vec<&'static str> {
-        let name = self.partitioner.name();
-        let quick = self.quick.as_ref().filter(|_| self.quick_ran.load(Ordering::Relaxed)).map(Mondrian::name);
-        let asked = (quick.is_none() || self.ran.load(Ordering::Relaxed)).then_some(name);
-        asked.into_iter().chain(quick).collect()
+        let ran = self.ran.lock().unwrap_or_else(PoisonError::into_inner);
+        if ran.is_empty() { vec![self.partitioner.name()] } else { ran.iter().copied().collect() }
     }
 
-    /// Classes of k of these rows, as lists of folded rows. Nothing but where rows lie decides.
+    fn runs(&self, partitioner: &dyn Partitioner) {
+        self.ran.lock().unwrap_or_else(PoisonError::into_inner).insert(partitioner.name());
+    }
+
+    /// Classes of at least k of these rows, as lists of folded rows. Only the positions of rows decide.
     pub(super) fn partition(
         &self,
         rows: &Rows,
@@ -55,11 +58,11 @@ impl<'a> Base<'a> {
     ) -> Result<Vec<Vec<u32>>, Unreachable> {
         let many = self.quick.filter(|_| rows.len() > FEW_ROWS);
         let Some(quick) = many else {
-            self.ran.store(true, Ordering::Relaxed);
+            self.runs(self.partitioner);
             return Ok(in_order(&by(self.partitioner, rows, domains, k, progress)?));
         };
-        self.quick_ran.store(true, Ordering::Relaxed);
-        // As many persons as half of so many rows have on average.
+        self.runs(&quick);
+        // The average number of persons in half of `FEW_ROWS` folded rows.
         let piece = (rows.n_members() as u64 * FEW_ROWS as u64 / (2 * rows.len() as u64)).max(1) as u32;
         let pieces = in_order(&by(&quick, rows, domains, piece.max(k), progress)?);
         let classes = |piece: &Vec<u32>| {
@@ -67,7 +70,7 @@ impl<'a> Base<'a> {
             let lists = if piece.len() > FEW_ROWS {
                 by(&quick, &within, domains, k, &Quiet(progress))?
             } else {
-                self.ran.store(true, Ordering::Relaxed);
+                self.runs(self.partitioner);
                 by(self.partitioner, &within, domains, k, &Quiet(progress))?
             };
             let lists = in_order(&lists);
@@ -77,8 +80,8 @@ impl<'a> Base<'a> {
         Ok(lists.into_iter().flatten().collect())
     }
 
-    /// Classes of k of these rows that hold a private row, without register persons they don't need. `draft` says who
-    /// stands behind folded rows.
+    /// Classes of k of these rows that contain a private row, without register persons they don't need. `draft` tells
+    /// which persons a folded row represents.
     pub(super) fn drafts(
         &self,
         crowd: &Crowd<'_>,
@@ -97,25 +100,18 @@ impl<'a> Base<'a> {
             };
             Ok((0..classes.len()).into_par_iter().filter_map(finish).collect::<Vec<_>>())
         };
-        let quick = match &self.quick {
-            Some(quick) if rows.len() > FEW_ROWS => {
-                self.quick_ran.store(true, Ordering::Relaxed);
-                return drafts_by(quick);
-            }
-            Some(quick) => Some(drafts_by(quick)?),
-            None => None,
-        };
-        let thorough = drafts_by(self.partitioner)?;
-        match quick.filter(|quick| crowd.loss(quick) <= crowd.loss(&thorough)) {
-            Some(quick) => {
-                self.quick_ran.store(true, Ordering::Relaxed);
-                Ok(quick)
-            }
-            None => {
-                self.ran.store(true, Ordering::Relaxed);
-                Ok(thorough)
-            }
+        let Some(quick) = &self.quick else { return drafts_by(self.partitioner) };
+        if rows.len() > FEW_ROWS {
+            self.runs(quick);
+            return drafts_by(quick);
         }
+        let (quickly, thoroughly) = (drafts_by(quick)?, drafts_by(self.partitioner)?);
+        if crowd.loss(&quickly) <= crowd.loss(&thoroughly) {
+            self.runs(quick);
+            return Ok(quickly);
+        }
+        self.runs(self.partitioner);
+        Ok(thoroughly)
     }
 }
 
@@ -134,5 +130,5 @@ fn by(
     progress: &dyn Progress,
 ) -> Result<Classes, Unreachable> {
     let rules = Rules::k_only(k);
-    partitioner.partition(&Task { rows, domains, rules: &rules, allowance: 0, leftovers: Leftovers::Merge, progress })
+    partitioner.partition(&Task::of_everybody(rows, domains, &rules, progress))
 }

@@ -1,23 +1,23 @@
 //! [`Population`]: classes that are chosen without looking at who is private.
 //!
-//! Everybody stands at their public place: where the register says they are, or, for private persons whom no register
-//! has, where the private table says. The population is partitioned there. A class is released if it holds anybody
-//! private, with all its rows and the box of all its rows.
+//! Everybody has a public place: where the register says they are or, for private persons whom no register has, where
+//! the private table says. The public places are partitioned. A class with at least one private person is released,
+//! with all its rows and the box of all its rows.
 //!
 //! # Guarantee
-//! exchange two register persons of one class, with everything that the private table says of them, and the release is
-//! the same. So a reader who knows the algorithm, the register and k learns of a class how many of it are private at
-//! most, and nothing about which. Private values that differ from the register's widen the class of the register's
-//! place, which shows that somebody in it is described otherwise, not who. A person whom no register has shows as one
-//! row more, which tells nothing about anybody else
+//! Exchange two register persons of one class, with everything that the private table says about them, and the release
+//! stays the same. So a reader who knows the algorithm, the register and k can learn how many persons of a class are
+//! private at most, but not which ones. Private values that differ from the register's widen the class of the
+//! register's place. That shows that somebody in the class is described differently, but not who. A person whom no
+//! register has shows as one row more, which tells nothing about anybody else.
 //! # Paper
 //! the direct method of `[SMP10]` section 4
 //! # Deviations
-//! no row is dropped to shrink a box. Refinement partitions twice: first into regions that hold k private persons if
-//! these are spread evenly, then each region again. The k of everybody is the largest that anybody asks for, because a
-//! larger class here or there would show where that person is. Beside earlier releases, people who stand in one of their
-//! classes stay together, so that as many of them as possible are in one class again; and people whom no class can take,
-//! whatever is released, are no part of the population, private or not
+//! No row is dropped to shrink a box. Refinement partitions twice: first into regions that hold k private persons if
+//! these are spread evenly, then each region again. The largest k that anybody asks for counts for everybody, because a
+//! larger class in one place would show where that person is. With earlier releases, people of one earlier class stay
+//! together, so that as many of them as possible are in one class again. People whom no class can take, whatever is
+//! released, are not part of the population, private or not.
 //! # Cost
 //! that of the partitioner on everybody
 
@@ -29,11 +29,13 @@ use kohort_model::{InRegister, JoinedRegister, Progress, Quiet};
 use rayon::prelude::*;
 
 use super::base::Base;
-use super::crowd::{Bounds, Crowd, Draft, include};
-use super::index::Index;
+use super::crowd::{Crowd, Draft};
+use super::index::RowTree;
 use super::previous::Past;
-use crate::encode::{Encoded, Rows};
+use crate::encode::Rows;
+use crate::encode::bounds::{self, Bounds, include};
 use crate::partition::Unreachable;
+use crate::ranks::first_that;
 
 /// How many classes beyond the bounds of `delta_presence` are to be expected at most if private persons are spread by
 /// chance.
@@ -42,23 +44,22 @@ const EXPECTED_BEYOND: f64 = 0.05;
 /// Everybody at their public place.
 pub(super) struct Population<'a> {
     crowd: &'a Crowd<'a>,
-    joined: &'a JoinedRegister,
     /// Persons who count, folded; members are the joined rows of their public places.
     rows: Cow<'a, Rows>,
-    /// Per folded row persons who stand with it and don't count.
+    /// Persons who don't count, listed under the folded row that they are put with.
     guests: BTreeMap<u32, Vec<u32>>,
-    /// Private rows by the joined row where the register says the person is.
+    /// The private row of each person whom a register describes, by the joined row of that description.
     owners: BTreeMap<u32, u32>,
-    /// Private persons of the population who are left out of the release. They stay in it, so that classes don't depend
-    /// on them.
+    /// The number of private persons of the population who are left out of the release. They stay in the population, so
+    /// that classes don't depend on them.
     n_left_out: u32,
 }
 
 /// Folded rows that stay together.
 struct Units<'a> {
-    /// One row per unit, in the middle of its own.
+    /// One row per unit, in the middle of the unit's rows.
     rows: Cow<'a, Rows>,
-    /// Per unit its folded rows; none where each row is a unit.
+    /// The folded rows of each unit; `None` if each folded row is a unit.
     of_units: Option<Vec<Vec<u32>>>,
 }
 
@@ -80,23 +81,10 @@ pub(super) struct PublicClass {
     pub(super) region: usize,
 }
 
-/// How many persons of a class are whose.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Share {
-    n_persons: u64,
-    n_private: u64,
-    /// Private persons whom no register has.
-    n_absent: u64,
-}
-
 impl<'a> Population<'a> {
-    /// `is_part` tells which persons are part of it, whoever is private.
-    pub(super) fn new(
-        crowd: &'a Crowd<'a>,
-        joined: &'a JoinedRegister,
-        encoded: &Encoded<'_>,
-        is_part: impl Fn(u32) -> bool,
-    ) -> Population<'a> {
+    /// `is_part` tells which persons belong to the population, without regard to who is private.
+    pub(super) fn new(crowd: &'a Crowd<'a>, is_part: impl Fn(u32) -> bool) -> Population<'a> {
+        let joined = crowd.joined;
         let mut owners = BTreeMap::new();
         let (mut known, mut absent): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
         for (row, person) in (0..).zip(&joined.persons).filter(|&(row, _)| is_part(row)) {
@@ -110,7 +98,7 @@ impl<'a> Population<'a> {
             }
         }
         known.extend(joined.register_rows().filter(|&row| is_part(row)));
-        let (counted, others) = match crowd.unmatched() {
+        let (counted, others) = match crowd.unmatched {
             Unmatched::Count => ([known, absent].concat(), Vec::new()),
             // Unmatched persons may be some of the register under another spelling, so the two don't add up.
             Unmatched::Doubt if absent.len() > known.len() => (absent, known),
@@ -120,42 +108,33 @@ impl<'a> Population<'a> {
             (0..joined.n_microdata as u32).filter(|&row| is_part(row) && !crowd.takes_part(row)).count() as u32;
         let rows = match others.is_empty() && owners.is_empty() && n_left_out == 0 {
             true => Cow::Borrowed(&crowd.rows),
-            false => Cow::Owned(encoded.fold(&counted)),
+            false => Cow::Owned(crowd.encoded.fold(&counted)),
         };
         let guests = if others.is_empty() { BTreeMap::new() } else { guests(crowd, &rows, &others) };
-        Population { crowd, joined, rows, guests, owners, n_left_out }
+        Population { crowd, rows, guests, owners, n_left_out }
     }
 
-    /// How many persons count.
     pub(super) fn n_counted(&self) -> u64 {
         self.rows.n_members() as u64
     }
 
-    /// How large classes must be: k, or what anybody asks for, whoever is left out; and enough for `bounds` of the share
-    /// of private persons to hold in all classes if these are spread by chance. It depends on how many are private, not
-    /// on who.
+    /// The size that classes need: k or the largest own k, more by the number of those left out, and enough that the
+    /// share of private persons is within `bounds` in all classes if these are spread by chance. It depends on how many
+    /// are private, not on who.
     pub(super) fn class_size(&self, bounds: Option<(f64, f64)>) -> u32 {
-        let n_private = self.joined.n_microdata as u32;
-        let asked = (0..n_private).filter(|&row| self.crowd.takes_part(row)).map(|row| self.crowd.k_of_row(row));
+        let JoinedRegister { n_microdata, n_register, .. } = *self.crowd.joined;
+        let private = (0..n_microdata as u32).filter(|&row| self.crowd.takes_part(row));
+        let asked = private.map(|row| self.crowd.rules.k_of_row(row));
         let k = asked.max().unwrap_or(0).max(self.crowd.k()).saturating_add(self.n_left_out);
         let Some((least, most)) = bounds else { return k };
-        let n_persons = (self.joined.n_microdata + self.joined.n_register) as f64;
-        let share = f64::from(n_private) / n_persons;
+        let n_persons = (n_microdata + n_register) as f64;
+        let share = n_microdata as f64 / n_persons;
         let holds = |size: u32| {
             let above = chance_of(size, share, (most * f64::from(size) + 1e-9).floor() as u32 + 1);
             let below = chance_of(size, 1.0 - share, ((1.0 - least) * f64::from(size) + 1e-9).floor() as u32 + 1);
             (above + below) * n_persons / f64::from(size) <= EXPECTED_BEYOND
         };
-        let (mut low, mut high) = (k, k.max(self.n_counted().min(u64::from(u32::MAX)) as u32));
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if holds(middle) {
-                high = middle;
-            } else {
-                low = middle + 1;
-            }
-        }
-        low
+        first_that(k..k.max(self.n_counted().min(u64::from(u32::MAX)) as u32), holds)
     }
 
     /// Classes of the population of at least this size; those that show the same are one.
@@ -174,8 +153,9 @@ impl<'a> Population<'a> {
         let cut: Vec<Vec<Vec<u32>>> = match method {
             RegisterMethod::Direct => vec![base.partition(&units.rows, domains, size, progress)?],
             RegisterMethod::Refine => {
-                let n_persons = (self.joined.n_microdata + self.joined.n_register) as u64;
-                let spread = u64::from(self.crowd.k()) * n_persons / (self.joined.n_microdata as u64).max(1);
+                let JoinedRegister { n_microdata, n_register, .. } = *self.crowd.joined;
+                let n_persons = (n_microdata + n_register) as u64;
+                let spread = u64::from(self.crowd.k()) * n_persons / (n_microdata as u64).max(1);
                 let region = u64::from(size).max(spread).min(self.n_counted()) as u32;
                 let regions = base.partition(&units.rows, domains, region.max(size), progress)?;
                 let refine = |region: &Vec<u32>| {
@@ -194,7 +174,7 @@ impl<'a> Population<'a> {
         Ok(self.united(classes))
     }
 
-    /// Folded rows that one earlier class holds are a unit. Nothing but where rows lie decides.
+    /// Folded rows in one earlier class are a unit. Only the positions of rows decide.
     fn units(&self, past: Option<&Past<'_>>) -> Units<'_> {
         let Some(past) = past else { return Units { rows: Cow::Borrowed(&self.rows), of_units: None } };
         let mut of_classes: BTreeMap<(usize, u32), Vec<u32>> = BTreeMap::new();
@@ -206,16 +186,12 @@ impl<'a> Population<'a> {
             }
         }
         of_units.extend(of_classes.into_values());
-        let middle = |rows: &Vec<u32>| self.rows.bounds(rows).iter().map(|&(lo, hi)| lo + (hi - lo) / 2).collect();
+        let middle = |rows: &[u32]| bounds::middle(&self.rows.bounds(rows));
         let mut order: Vec<(Vec<u32>, Vec<u32>)> = of_units.into_iter().map(|rows| (middle(&rows), rows)).collect();
         order.sort_unstable();
-        let (mut cells, mut starts, mut members) = (Vec::new(), vec![0], Vec::new());
-        for (middle, rows) in &order {
-            cells.extend_from_slice(middle);
-            rows.iter().for_each(|&row| members.extend_from_slice(self.rows.members(row)));
-            starts.push(members.len() as u32);
-        }
-        let rows = Rows::from_parts(self.rows.n_columns(), cells, starts, members);
+        let units =
+            order.iter().map(|(middle, rows)| (middle, rows.iter().flat_map(|&row| self.rows.members(row)).copied()));
+        let rows = Rows::given(self.rows.n_columns(), units);
         Units { rows: Cow::Owned(rows), of_units: Some(order.into_iter().map(|(_, rows)| rows).collect()) }
     }
 
@@ -224,17 +200,17 @@ impl<'a> Population<'a> {
         self.places(class).map(|place| self.private_row(place).unwrap_or(place)).collect()
     }
 
-    /// Everybody as one class, where those who count are too few. Private persons are different persons, whether or not
-    /// the register has them, so they are enough for a class that holds them all. No smaller class may rely on that,
+    /// Everybody as one class, for when too few persons count. Private persons are different persons, whether or not
+    /// the register has them, so they are enough for a class that contains them all. No smaller class may rely on that,
     /// because it would depend on who of the register is private.
     fn one_class(&self, size: u32) -> Result<Vec<PublicClass>, Unreachable> {
-        if (self.joined.n_microdata as u64) < u64::from(size) {
+        if (self.crowd.joined.n_microdata as u64) < u64::from(size) {
             return Err(Unreachable);
         }
         Ok(vec![PublicClass { rows: (0..self.rows.len() as u32).collect(), region: 0 }])
     }
 
-    /// Classes that show the same are one, whoever of them is private.
+    /// Unites classes that show the same, without regard to who is private.
     fn united(&self, classes: Vec<PublicClass>) -> Vec<PublicClass> {
         let shown: Vec<Bounds> = classes.par_iter().map(|class| self.crowd.hull(&self.bounds(class))).collect();
         let mut united: BTreeMap<Bounds, PublicClass> = BTreeMap::new();
@@ -268,29 +244,35 @@ impl<'a> Population<'a> {
 
     /// The private row of the person at a place.
     fn private_row(&self, place: u32) -> Option<u32> {
-        match (place as usize) < self.joined.n_microdata {
+        match (place as usize) < self.crowd.joined.n_microdata {
             true => Some(place),
             false => self.owners.get(&place).copied(),
         }
     }
 
-    pub(super) fn share(&self, class: &PublicClass) -> Share {
-        let mut share = Share { n_persons: 0, n_private: 0, n_absent: 0 };
+    /// Whether a reader's certainty that somebody of a class is private stays within bounds. Those whom no register has
+    /// are known to be private, so the others are at most as sure as the whole class, and may be less sure. Those who are
+    /// left out may be missing in any class.
+    pub(super) fn is_within(&self, class: &PublicClass, (least, most): (f64, f64), n_left_out: u64) -> bool {
+        let (mut n_persons, mut n_private, mut n_absent) = (0, 0, 0);
         for place in self.places(class) {
             match self.private_row(place) {
-                None => share.n_persons += 1,
+                None => n_persons += 1,
                 Some(row) if self.crowd.takes_part(row) => {
-                    share.n_persons += 1;
-                    share.n_private += 1;
-                    share.n_absent += u64::from(self.joined.persons[row as usize] == InRegister::Absent);
+                    n_persons += 1;
+                    n_private += 1;
+                    n_absent += u64::from(self.crowd.in_register(row) == InRegister::Absent);
                 }
                 Some(_) => {}
             }
         }
-        share
+        let surest = (n_private + n_left_out) as f64 / (n_persons + n_left_out).max(1) as f64;
+        let n_known = n_persons - n_absent;
+        let least_sure = if n_known == 0 { 1.0 } else { (n_private - n_absent) as f64 / n_known as f64 };
+        least_sure >= least - 1e-9 && surest <= most + 1e-9
     }
 
-    /// The class as it is released, `None` where nobody in it is private.
+    /// The class as it is released, `None` if nobody in it is private.
     pub(super) fn draft(&self, class: &PublicClass) -> Option<Draft> {
         let private = self.places(class).filter_map(|place| self.private_row(place));
         let microdata: Vec<u32> = private.filter(|&row| self.crowd.takes_part(row)).collect();
@@ -312,7 +294,7 @@ impl<'a> Population<'a> {
 
 /// Persons who don't count, by the row of those who do that is nearest to them.
 fn guests(crowd: &Crowd<'_>, rows: &Rows, others: &[u32]) -> BTreeMap<u32, Vec<u32>> {
-    let index = Index::over(rows, crowd.domains(), (0..rows.len() as u32).collect());
+    let index = RowTree::over(rows, crowd.domains(), (0..rows.len() as u32).collect());
     let nearest = |&guest: &u32| {
         let place: Bounds = crowd.codes(guest).into_iter().map(|code| (code, code)).collect();
         index.nearest(&place).map(|row| (row, guest))
@@ -323,19 +305,7 @@ fn guests(crowd: &Crowd<'_>, rows: &Rows, others: &[u32]) -> BTreeMap<u32, Vec<u
     guests
 }
 
-impl Share {
-    /// Whether a reader's certainty that somebody of the class is private stays within bounds. Those whom no register
-    /// has are known to be private, so the others are at most as sure as the whole class, and may be less sure. Those
-    /// who are left out may be missing in any class.
-    pub(super) fn is_within(self, (least, most): (f64, f64), n_left_out: u64) -> bool {
-        let surest = (self.n_private + n_left_out) as f64 / (self.n_persons + n_left_out).max(1) as f64;
-        let n_known = self.n_persons - self.n_absent;
-        let least_sure = if n_known == 0 { 1.0 } else { (self.n_private - self.n_absent) as f64 / n_known as f64 };
-        least_sure >= least - 1e-9 && surest <= most + 1e-9
-    }
-}
-
-/// The chance that of so many persons at least `n` are drawn, each with the same chance.
+/// The chance that of this many persons at least `n` are drawn, each with the same chance.
 fn chance_of(n_persons: u32, chance: f64, n: u32) -> f64 {
     if n > n_persons {
         return 0.0;

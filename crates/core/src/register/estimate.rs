@@ -12,18 +12,16 @@
 //! # Cost
 //! per query one pass over the classes
 
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 
-use crate::encode::{Domain, Rows};
-use crate::utility::{Query, ValueRange, Workload, covered_share};
-
-use super::JoinedClass;
+/// The values a query asks for in one column, with open or closed ends or none.
+pub type ValueRange = (Bound<f64>, Bound<f64>);
 
 /// What a reader makes of a release.
 #[derive(Clone, Debug)]
 pub struct Estimator {
     classes: Vec<ShownClass>,
-    /// Per class its private rows, as many as can be expected.
+    /// For each class, its private rows, as many as can be expected.
     expected: Vec<f64>,
     groups: Vec<ShownGroup>,
 }
@@ -57,7 +55,7 @@ pub enum ShownCell {
         lo: f64,
         /// The largest.
         hi: f64,
-        /// How far two values are apart at least, 0 where they are continuous.
+        /// How far two values are apart at least, 0 if they are continuous.
         step: f64,
     },
     /// Leaves of a hierarchy, numbered depth first: a node holds a run of them.
@@ -87,20 +85,7 @@ impl ShownCell {
     pub fn covered_share(&self, asked: &AskedInterval) -> f64 {
         match (self, asked) {
             (_, AskedInterval::Anything) => 1.0,
-            (&ShownCell::Range { lo, hi, step: 0.0 }, AskedInterval::Range(range)) => covered_share((lo, hi), range),
-            (&ShownCell::Range { lo, hi, step }, AskedInterval::Range(range)) => {
-                let first = match range.0 {
-                    Bound::Included(value) => value.max(lo),
-                    Bound::Excluded(value) => (value + step).max(lo),
-                    Bound::Unbounded => lo,
-                };
-                let last = match range.1 {
-                    Bound::Included(value) => value.min(hi),
-                    Bound::Excluded(value) => (value - step).min(hi),
-                    Bound::Unbounded => hi,
-                };
-                ((last - first + step) / (hi - lo + step)).clamp(0.0, 1.0)
-            }
+            (&ShownCell::Range { lo, hi, step }, AskedInterval::Range(range)) => covered_share((lo, hi), step, range),
             (&ShownCell::Leaves { first, last }, AskedInterval::Leaves(leaves)) => {
                 let n_before = |leaf: u32| leaves.partition_point(|&other| other < leaf);
                 (n_before(last + 1) - n_before(first)) as f64 / f64::from(last - first + 1)
@@ -145,7 +130,7 @@ impl Estimator {
         found
     }
 
-    /// Per class that may match its private rows that do.
+    /// For each class that may match, its private rows that do.
     fn matching<'q>(&'q self, query: &'q [AskedInterval]) -> impl Iterator<Item = (usize, f64)> + 'q {
         self.classes.iter().zip(&self.expected).enumerate().filter_map(move |(position, (class, expected))| {
             let shares = class.cells.iter().zip(query).map(|(cell, asked)| cell.covered_share(asked));
@@ -155,110 +140,38 @@ impl Estimator {
     }
 }
 
-/// How codes become what cells show: values by their distance, as the domains know it, in steps of the smallest.
-#[derive(Clone, Debug)]
-pub struct Places<'a> {
-    domains: &'a [Domain],
-    steps: Vec<f64>,
-}
-
-impl<'a> Places<'a> {
-    /// Of quasi columns with these domains.
-    pub fn new(domains: &'a [Domain]) -> Places<'a> {
-        let step = |domain: &Domain| {
-            let n_values = domain.null().unwrap_or(domain.n_codes());
-            let distances = (1..n_values).map(|code| domain.width(code - 1, code));
-            let least = distances.filter(|&distance| distance > 0.0).fold(f64::INFINITY, f64::min);
-            if least.is_finite() { least } else { 1.0 }
-        };
-        Places { domains, steps: domains.iter().map(step).collect() }
+/// The share of the values from `lo` to `hi` that lie in a range, 0 to 1. If values are continuous, an open end of the
+/// range matters only where `lo` and `hi` are one value.
+fn covered_share((lo, hi): (f64, f64), step: f64, range: &ValueRange) -> f64 {
+    if lo == hi && step == 0.0 {
+        return f64::from(u8::from(range.contains(&lo)));
     }
-
-    /// The cell of a column that shows an interval of codes.
-    pub fn cell(&self, column: usize, (lo, hi): (u32, u32)) -> ShownCell {
-        let (domain, step) = (&self.domains[column], self.steps[column]);
-        match domain.tree() {
-            Some(_) => ShownCell::Leaves { first: lo, last: hi },
-            None if domain.null() == Some(lo) => ShownCell::Null,
-            // Null is one value more of what the cell could be.
-            None if domain.null() == Some(hi) => ShownCell::Range { lo: 0.0, hi: 1.0 + step, step },
-            None => ShownCell::Range { lo: domain.width(0, lo), hi: domain.width(0, hi), step },
-        }
-    }
-
-    /// The conditions of a query.
-    pub fn asked(&self, query: &Query) -> Vec<AskedInterval> {
-        let mut asked = vec![AskedInterval::Anything; self.domains.len()];
-        for interval in &query.intervals {
-            let domain = &self.domains[interval.column];
-            asked[interval.column] = match domain.tree() {
-                Some(_) => AskedInterval::Leaves((interval.lo..=interval.hi).collect()),
-                None => {
-                    let place = |code: u32| Bound::Included(domain.width(0, code));
-                    AskedInterval::Range((place(interval.lo), place(interval.hi)))
-                }
-            };
-        }
-        asked
-    }
-
-    /// What a reader makes of classes of the join; `values` numbers the sensitive value of each private row.
-    pub fn estimator(&self, classes: &[JoinedClass], values: impl Fn(u32) -> usize) -> Estimator {
-        let n_groups = classes.iter().map(|class| class.group as usize + 1).max().unwrap_or(0);
-        let mut groups = vec![ShownGroup::default(); n_groups];
-        let mut shown = Vec::with_capacity(classes.len());
-        for class in classes {
-            let group = &mut groups[class.group as usize];
-            group.n_rows += class.microdata.len() as u64;
-            for &row in &class.microdata {
-                let value = values(row);
-                if group.values.len() <= value {
-                    group.values.resize(value + 1, 0);
-                }
-                group.values[value] += 1;
-            }
-            shown.push(ShownClass {
-                cells: class.cells.iter().enumerate().map(|(column, &cell)| self.cell(column, cell)).collect(),
-                n_rows: (class.microdata.len() + class.register.len()) as u64,
-                group: class.group as usize,
-            });
-        }
-        Estimator::new(shown, groups)
-    }
-}
-
-/// A range count and its estimate.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RangeCount {
-    /// Private rows that match.
-    pub actual: u64,
-    /// The same as estimated from the release.
-    pub estimate: f64,
-}
-
-/// Asks every query of private rows and of what was made of their release.
-pub fn range_counts(
-    workload: &Workload,
-    places: &Places<'_>,
-    estimator: &Estimator,
-    private: &Rows,
-) -> Vec<RangeCount> {
-    let answer = |query: &Query| {
-        let matching = (0..private.len() as u32).filter(|&row| query.matches(private.cells(row)));
-        RangeCount {
-            actual: matching.map(|row| u64::from(private.weight(row))).sum(),
-            estimate: estimator.count(&places.asked(query)),
-        }
+    let end = |bound: Bound<f64>, step: f64, otherwise: f64| match bound {
+        Bound::Included(value) => value,
+        Bound::Excluded(value) => value + step,
+        Bound::Unbounded => otherwise,
     };
-    workload.queries.iter().map(answer).collect()
+    let (first, last) = (end(range.0, step, lo).max(lo), end(range.1, -step, hi).min(hi));
+    ((last - first + step) / (hi - lo + step)).clamp(0.0, 1.0)
 }
 
-/// The average relative error (ARE), an actual count below `sanity_bound` taken for that many rows where it divides.
-/// `None` where there are no counts.
-pub fn mean_relative_error(counts: &[RangeCount], sanity_bound: f64) -> Option<f64> {
-    let error = |count: &RangeCount| {
-        let actual = count.actual as f64;
-        (actual - count.estimate).abs() / actual.max(sanity_bound)
-    };
-    (!counts.is_empty()).then(|| counts.iter().map(error).sum::<f64>() / counts.len() as f64)
+#[cfg(test)]
+mod tests {
+    use Bound::{Excluded, Included, Unbounded};
+
+    use super::*;
+
+    #[test]
+    fn an_open_end_leaves_out_a_single_value_and_nothing_else() {
+        for (cell, range, share) in [
+            ((2.0, 2.0), (Excluded(2.0), Unbounded), 0.0),
+            ((2.0, 2.0), (Included(2.0), Unbounded), 1.0),
+            ((2.0, 4.0), (Excluded(2.0), Unbounded), 1.0),
+            ((2.0, 4.0), (Unbounded, Excluded(3.0)), 0.5),
+            ((2.0, 4.0), (Included(5.0), Included(7.0)), 0.0),
+            ((2.0, 4.0), (Included(3.0), Included(1.0)), 0.0),
+        ] {
+            assert_eq!(covered_share(cell, 0.0, &range), share, "{cell:?} {range:?}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! [`Index`]: folded rows found by where they lie; those that are in no class yet are free.
+//! [`RowTree`]: folded rows found by where they lie; those that are in no class yet are free.
 //!
 //! A balanced k-d tree: every node halves its rows along its widest column and knows the box of all below and how many
 //! of them are free. Rows are taken and given back, never moved.
@@ -7,25 +7,27 @@
 //! building: O(n log n), in parallel; two words per row and a box per [`LEAF`] rows. A range query visits the nodes
 //! that its box cuts
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::crowd::{Bounds, Crowd, Draft};
+use super::crowd::{Crowd, Draft};
+use crate::encode::bounds::{self, Bounds};
 use crate::encode::{Domain, Rows};
+use crate::ranks::Total;
 
 /// Rows that are looked at one by one.
 const LEAF: usize = 32;
 
 /// Folded rows by where they lie.
-pub(super) struct Index<'a> {
+pub(super) struct RowTree<'a> {
     rows: &'a Rows,
     domains: &'a [Domain],
     /// Folded rows in the order of the tree.
     order: Vec<u32>,
-    /// Per folded row its place in the order, one past the end where it has no register persons.
+    /// For each folded row, its place in the order, one past the end if it has no register persons.
     places: Vec<u32>,
     is_free: Vec<bool>,
     depth: u32,
@@ -34,22 +36,22 @@ pub(super) struct Index<'a> {
     n_free: Vec<u32>,
 }
 
-impl<'a> Index<'a> {
+impl<'a> RowTree<'a> {
     /// All register rows, none taken.
-    pub(super) fn new(crowd: &'a Crowd<'a>) -> Index<'a> {
+    pub(super) fn new(crowd: &'a Crowd<'a>) -> RowTree<'a> {
         let of_register = (0..crowd.rows.len() as u32).filter(|&row| crowd.n_register(row) > 0);
-        Index::over(&crowd.rows, crowd.domains(), of_register.collect())
+        RowTree::over(&crowd.rows, crowd.domains(), of_register.collect())
     }
 
     /// These folded rows, none taken.
-    pub(super) fn over(rows: &'a Rows, domains: &'a [Domain], mut order: Vec<u32>) -> Index<'a> {
+    pub(super) fn over(rows: &'a Rows, domains: &'a [Domain], mut order: Vec<u32>) -> RowTree<'a> {
         let mut depth = 0;
         while order.len() >> depth > LEAF {
             depth += 1;
         }
         let n_columns = rows.n_columns();
         let mut parts: Vec<&mut [u32]> = vec![&mut order];
-        let mut boxes = vec![(u32::MAX, 0); n_columns];
+        let mut boxes = vec![bounds::EMPTY; n_columns];
         let mut n_free = vec![0];
         for level in 0..=depth {
             let found: Vec<Bounds> = parts.par_iter().map(|part| rows.bounds(part)).collect();
@@ -68,12 +70,12 @@ impl<'a> Index<'a> {
             places[row as usize] = place as u32;
         }
         let is_free = vec![true; order.len()];
-        Index { rows, domains, order, places, is_free, depth, boxes, n_free }
+        RowTree { rows, domains, order, places, is_free, depth, boxes, n_free }
     }
 
     /// All register rows but those of classes.
-    pub(super) fn beside(crowd: &'a Crowd<'a>, drafts: &[Draft]) -> Index<'a> {
-        let mut free = Index::new(crowd);
+    pub(super) fn beside(crowd: &'a Crowd<'a>, drafts: &[Draft]) -> RowTree<'a> {
+        let mut free = RowTree::new(crowd);
         drafts.iter().flat_map(|draft| &draft.register).for_each(|&row| free.take(row));
         free
     }
@@ -89,10 +91,7 @@ impl<'a> Index<'a> {
             }
             if self.is_leaf(node) {
                 let free = places.filter(|&place| self.is_free[place]).map(|place| self.order[place]);
-                let inside = |row: &u32| {
-                    self.rows.cells(*row).iter().zip(shown).all(|(code, &(lo, hi))| (lo..=hi).contains(code))
-                };
-                found.extend(free.filter(inside));
+                found.extend(free.filter(|&row| bounds::holds(shown, self.rows.cells(row))));
             } else {
                 let middle = places.start + places.len() / 2;
                 open.push((2 * node, places.start..middle));
@@ -106,30 +105,28 @@ impl<'a> Index<'a> {
     /// The free row that makes a box grow least; the first of equals.
     pub(super) fn nearest(&self, bounds: &[(u32, u32)]) -> Option<u32> {
         let mut open = BinaryHeap::new();
-        let wait = |open: &mut BinaryHeap<Waiting>, node: usize, places: Range<usize>| {
+        let wait = |open: &mut BinaryHeap<Reverse<(Total, Found)>>, node: usize, places: Range<usize>| {
             if self.n_free[node] > 0 {
-                // Of all below, nothing costs less than a row at the corner next to the box.
+                // No row below costs less than one at the corner next to the box would.
                 let corner = bounds
                     .iter()
                     .zip(self.of_node(node))
                     .map(|(&(lo, hi), &(first, last))| if last < lo { last } else { first.max(hi.min(last)) });
-                open.push(Waiting {
-                    cost: self.cost(bounds, corner),
-                    what: What::Node(node, places.start, places.end),
-                });
+                let cost = bounds::width_with(self.domains, bounds, corner);
+                open.push(Reverse((Total(cost), Found::Node(node, places.start, places.end))));
             }
         };
         wait(&mut open, 1, 0..self.order.len());
-        while let Some(Waiting { what, .. }) = open.pop() {
-            match what {
-                What::Row(row) => return Some(row),
-                What::Node(node, start, end) if self.is_leaf(node) => {
+        while let Some(Reverse((_, found))) = open.pop() {
+            match found {
+                Found::Row(row) => return Some(row),
+                Found::Node(node, start, end) if self.is_leaf(node) => {
                     for row in (start..end).filter(|&place| self.is_free[place]).map(|place| self.order[place]) {
-                        let cost = self.cost(bounds, self.rows.cells(row).iter().copied());
-                        open.push(Waiting { cost, what: What::Row(row) });
+                        let cost = bounds::width_with(self.domains, bounds, self.rows.cells(row).iter().copied());
+                        open.push(Reverse((Total(cost), Found::Row(row))));
                     }
                 }
-                What::Node(node, start, end) => {
+                Found::Node(node, start, end) => {
                     let middle = start + (end - start) / 2;
                     wait(&mut open, 2 * node, start..middle);
                     wait(&mut open, 2 * node + 1, middle..end);
@@ -144,7 +141,6 @@ impl<'a> Index<'a> {
         self.is_free[self.places[row as usize] as usize]
     }
 
-    /// Takes a free row.
     pub(super) fn take(&mut self, row: u32) {
         self.set(row, false);
     }
@@ -172,12 +168,6 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// What a row loses in the smallest box that holds a box and these codes.
-    fn cost(&self, bounds: &[(u32, u32)], codes: impl Iterator<Item = u32>) -> f64 {
-        let united = bounds.iter().zip(codes).map(|(&(lo, hi), code)| (lo.min(code), hi.max(code)));
-        self.domains.iter().zip(united).map(|(domain, (lo, hi))| domain.width(lo, hi)).sum()
-    }
-
     fn of_node(&self, node: usize) -> &[(u32, u32)] {
         let n_columns = self.rows.n_columns();
         &self.boxes[node * n_columns..][..n_columns]
@@ -200,30 +190,9 @@ fn halve<'p>(rows: &Rows, domains: &[Domain], part: &'p mut [u32], bounds: &[(u3
     [first, second]
 }
 
-/// What a search has not looked at yet, the cheapest first.
-#[derive(PartialEq)]
-struct Waiting {
-    cost: f64,
-    what: What,
-}
-
 /// A row, or a node with its places. Rows before nodes, so that a search ends as soon as it may.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum What {
+enum Found {
     Row(u32),
     Node(usize, usize, usize),
-}
-
-impl Eq for Waiting {}
-
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Waiting {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.cost.total_cmp(&self.cost).then_with(|| other.what.cmp(&self.what))
-    }
 }

@@ -1,15 +1,16 @@
 //! What a release with a register loses.
 //!
-//! Definitions are those of [`crate::loss`], over private rows and on the private table's own ranges, so that a release
-//! with a register and one without are measured on one scale; what is wider than the range loses all. DM counts the
-//! private persons of a class. The average class and the k-deviation count everybody of a class, because so many look
-//! the same.
+//! Definitions are those of [`crate::loss`], over private rows and relative to the private table's own ranges, so that
+//! releases with and without a register are measured on one scale. A cell that is wider than the range loses
+//! everything. DM counts the private persons of a class. The average class and the k-deviation count everybody of a
+//! class, because all of them look the same.
 
 use kohort_model::{Loss, Persons, Table};
 
 use super::JoinedClass;
 use super::crowd::Crowd;
 use crate::encode::Domain;
+use crate::loss::{PersonLoss, TableLoss};
 
 /// Measures classes; `table` is the private one.
 pub(super) fn measure(crowd: &Crowd<'_>, table: &Table, classes: &[JoinedClass], persons: Persons) -> Loss {
@@ -22,18 +23,20 @@ pub(super) fn measure(crowd: &Crowd<'_>, table: &Table, classes: &[JoinedClass],
         let of_class = |class: &JoinedClass| crowd.lost(column, measure, class.cells[column]) * n_private_rows(class);
         classes.iter().map(of_class).sum::<f64>() + suppressed
     };
-    let n_cells = (n_rows * domains.len() as f64).max(1.0);
-    let widths: Vec<f64> = (0..domains.len()).map(|column| in_column(column, Domain::width)).collect();
-    let shares: f64 = (0..domains.len()).map(|column| in_column(column, Domain::leaf_share)).sum();
-    let names = crowd.column_names();
-    Loss {
-        lm: widths.iter().sum::<f64>() / n_cells,
-        ncp: shares / n_cells,
-        dm: classes.iter().map(|class| (class.n_private as f64).powi(2)).sum::<f64>()
+    let shares = (0..domains.len()).map(|column| in_column(column, Domain::leaf_share)).sum();
+    // For all private persons of a class together, by how much the class is larger than the k of each.
+    let deviation = |class: &JoinedClass| -> f64 {
+        let k_of = |&row: &u32| f64::from(crowd.rules.k_of_row(row));
+        class.microdata.iter().map(|row| class.n_persons() as f64 - k_of(row)).sum()
+    };
+    let persons = PersonLoss {
+        dm: classes.iter().map(|class| n_private_rows(class).powi(2)).sum::<f64>()
             + persons.suppressed as f64 * persons.n_in as f64,
-        average_class: classes.iter().map(|class| class.n_persons as f64).sum::<f64>() / classes.len().max(1) as f64,
-        uncertainty_penalty: widths.iter().sum(),
-        k_deviation: classes.iter().map(|class| crowd.deviation(class)).sum(),
-        columns: names.zip(&widths).map(|(name, width)| (name.to_owned(), width / n_rows.max(1.0))).collect(),
-    }
+        n_released: classes.iter().map(|class| class.n_persons() as f64).sum(),
+        n_classes: classes.len() as f64,
+        deviation: classes.iter().map(deviation).sum(),
+    };
+    let columns = crowd.joined.rows.columns.iter().enumerate();
+    let columns = columns.map(|(column, of_table)| (of_table.name.clone(), in_column(column, Domain::width))).collect();
+    TableLoss { n_rows, columns, shares, persons }.alone()
 }

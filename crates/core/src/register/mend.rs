@@ -1,20 +1,21 @@
-//! Classes in which too few persons count take the register persons nearest to them, or join the nearest class. Where
-//! that is not enough, their cells reach the places where the register has their private persons.
+//! Classes in which too few persons count take the register persons nearest to them, or join the nearest class. If that
+//! is not enough, their cells are widened to the places where the register describes their private persons.
 //!
 //! # Guarantee
-//! every class stands, or one class holds everybody and everything that is said of them
+//! Every class satisfies the rules, or one class holds everybody and covers everything that is said about them.
 //! # Cost
 //! a search in the index per register row taken; a look at all classes per class that joins another, which happens only
-//! where the register has nobody left
+//! if no free register person is left
 
 use rayon::prelude::*;
 
-use super::crowd::{Bounds, Crowd, Draft, include};
-use super::index::Index;
+use super::crowd::{Crowd, Draft};
+use super::index::RowTree;
 use super::trim::trim;
+use crate::encode::bounds::{self, Bounds, include};
 
-/// Makes every class stand. `free` are the register rows in no class.
-pub(super) fn mend<'a>(crowd: &'a Crowd<'a>, drafts: &mut Vec<Draft>, free: impl FnOnce(&[Draft]) -> Index<'a>) {
+/// Makes every class satisfy the rules. `free` are the register rows in no class.
+pub(super) fn mend<'a>(crowd: &'a Crowd<'a>, drafts: &mut Vec<Draft>, free: impl FnOnce(&[Draft]) -> RowTree<'a>) {
     let mut short = short(crowd, drafts);
     if short.is_empty() {
         return;
@@ -36,11 +37,13 @@ pub(super) fn mend<'a>(crowd: &'a Crowd<'a>, drafts: &mut Vec<Draft>, free: impl
     }
     short.retain(|&class| !crowd.stands(&drafts[class]));
     join(crowd, drafts, short);
-    // A person whom the register has elsewhere counts in no box that misses that place, however many rows it holds.
+    // A person whom the register describes elsewhere counts only in a box that contains that place too. More rows would
+    // not help, so widen the box.
     drafts.par_iter_mut().filter(|draft| !crowd.stands(draft)).for_each(|draft| crowd.reach_registered(draft));
 }
 
-/// Classes that don't stand join the nearest, as long as there is one. Groups of classes that join become one.
+/// Joins each class that does not satisfy the rules to the nearest class, as long as there is another. Classes that
+/// join form one class.
 pub(super) fn join(crowd: &Crowd<'_>, drafts: &mut Vec<Draft>, mut short: Vec<usize>) {
     if short.is_empty() {
         return;
@@ -51,7 +54,8 @@ pub(super) fn join(crowd: &Crowd<'_>, drafts: &mut Vec<Draft>, mut short: Vec<us
             continue;
         }
         let Some(nearest) = nearest(crowd, drafts, &boxes, class) else { break };
-        boxes[nearest] = unite(&boxes[class], &boxes[nearest]);
+        let joining_box = std::mem::take(&mut boxes[class]);
+        bounds::unite(&mut boxes[nearest], &joining_box);
         let mut joining = std::mem::take(&mut drafts[class]);
         let into = &mut drafts[nearest];
         into.microdata.append(&mut joining.microdata);
@@ -68,7 +72,7 @@ fn nearest(crowd: &Crowd<'_>, drafts: &[Draft], boxes: &[Bounds], joining: usize
     let n_joining = drafts[joining].microdata.len() as f64;
     let cost = |class: usize| {
         let n_other = drafts[class].microdata.len() as f64;
-        let united = crowd.width_of_both(&boxes[joining], &boxes[class]);
+        let united = bounds::width_of_both(crowd.domains(), &boxes[joining], &boxes[class]);
         united * (n_joining + n_other) - crowd.width(&boxes[class]) * n_other
     };
     let others = (0..drafts.len()).into_par_iter();
@@ -77,11 +81,7 @@ fn nearest(crowd: &Crowd<'_>, drafts: &[Draft], boxes: &[Bounds], joining: usize
     costs.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))).map(|(_, class)| class)
 }
 
-fn unite(a: &[(u32, u32)], b: &[(u32, u32)]) -> Bounds {
-    a.iter().zip(b).map(|(a, b)| (a.0.min(b.0), a.1.max(b.1))).collect()
-}
-
-/// The classes that don't stand.
+/// The classes that don't satisfy the rules.
 pub(super) fn short(crowd: &Crowd<'_>, drafts: &[Draft]) -> Vec<usize> {
     (0..drafts.len()).into_par_iter().filter(|&class| !crowd.stands(&drafts[class])).collect()
 }

@@ -1,17 +1,17 @@
 //! Earlier releases that may be read beside the new one: their classes on the new codes.
 //!
 //! An earlier release does not say who was in it, so somebody can have been in every class whose cells hold them, or in
-//! none (see `past`). A reader who knows that a person was in several releases looks for them among those whom a class of
-//! each holds, and for their values among those that all their groups have.
+//! none (see `past`). A reader who knows that a person was in several releases looks for them among the persons whom a
+//! class of each release contains, and for their values among the values that all their groups have.
 //!
 //! # Guarantee
-//! for every private person and every way they can have been in earlier releases, k persons stand, by the registers of
-//! each time, in every class of the way, and by those of now in what the person's class shows; where the values that the
-//! sensitive groups of class and way have in common are any, they are as many as asked; and no group is one of before but
-//! for a few values that came or went. Persons of whom that can't be made true are left out. Where presence is hidden, all
-//! of that is decided for everybody of a class alike, so that it does not tell who is private
+//! Take a private person and any way they can have been in earlier releases. By the registers of each time, k persons
+//! are in every class of that way, and by the current registers these are also in the cells of the person's class. The
+//! sensitive groups of the class and of the way have no value in common, or as many as asked. No group equals an
+//! earlier one except for a few values. Persons for whom that can't be achieved are left out. If presence is hidden,
+//! all of this is decided for everybody of a class alike, so that it does not tell who is private.
 //! # Cost
-//! a range query per earlier class, and per class of now a look at the persons of each way of its members
+//! a range query per earlier class, and per new class a look at the persons of each way of its members
 
 mod past;
 mod values;
@@ -22,41 +22,42 @@ use std::collections::BTreeMap;
 use kohort_model::register::SENSITIVE_GROUP;
 use kohort_model::{Column, NULL, PreviousRelease, ReadBeside, Role, Table, Texts, Value};
 
-use super::crowd::Bounds;
 use crate::AnonymizeError;
 use crate::encode::Domain;
+use crate::encode::bounds::Bounds;
 
 pub(super) use past::{LookedAt, Past};
 pub(super) use values::merge_groups;
 pub(super) use widen::widen;
 
 /// How often each value occurs, null included.
-type Counts<'a> = BTreeMap<Option<Value<'a>>, u64>;
+type ValueCounts<'a> = BTreeMap<Option<Value<'a>>, u64>;
 
-/// One class of each earlier release, [`NULL`] where none can hold the person.
+/// One class of each earlier release, [`NULL`] if no class can contain the person.
 type Way = Vec<u32>;
 
-/// Who a class is about.
+/// The persons of a class.
 pub(super) struct ClassPersons {
-    /// Persons for whom it must do: all who may be private, as far as a reader can tell.
+    /// Everybody who may be private, as far as a reader can tell. The class must be right for all of them.
     pub(super) members: Vec<u32>,
-    /// Persons whose rows it shows.
+    /// The persons whose rows the class shows.
     pub(super) released: Vec<u32>,
 }
 
 /// An earlier release on the codes of the new one.
 pub(super) struct Earlier<'a> {
-    /// What its classes show; only of those that hold anybody.
+    /// The boxes of its classes, of those that hold anybody.
     boxes: Vec<Bounds>,
-    /// Per class how many rows it shows.
+    /// For each class, how many rows it shows.
     n_rows: Vec<u64>,
-    /// Per class its sensitive group.
+    /// For each class, its sensitive group.
     groups: Vec<u32>,
-    /// Per sensitive column of the private table the values of each group, where it shows them.
-    values: Vec<Option<Vec<Counts<'a>>>>,
-    /// Per person, of any time, the joined row that says where the registers described them then, [`NULL`] for nowhere.
+    /// For each sensitive column of the private table, the values of each group, if the release shows them.
+    values: Vec<Option<Vec<ValueCounts<'a>>>>,
+    /// For each person, past or present, the joined row of how the registers described them at the time of that
+    /// release; [`NULL`] if they did not.
     places: &'a [u32],
-    /// What was verified of it and still earlier ones.
+    /// The verified claim about this release and still earlier ones.
     beside: Option<&'a ReadBeside>,
 }
 
@@ -127,7 +128,7 @@ impl<'a> Earlier<'a> {
                 None => Some(group_of_class(class_of_row[row]) as usize),
                 Some(names) => *by_name.get(names.ids[row] as usize)?,
             };
-            let mut counts: Vec<Counts<'a>> = vec![Counts::new(); n_groups];
+            let mut counts: Vec<ValueCounts<'a>> = vec![ValueCounts::new(); n_groups];
             for row in 0..table.n_rows {
                 *counts[group_of_row(row)?].entry(value_of(private, column.cell(row))).or_default() += 1;
             }
@@ -144,7 +145,7 @@ fn value_of<'t>(column: &Column, cell: Option<&'t str>) -> Option<Value<'t>> {
     cell.map(|text| if column.hierarchy.is_some() { Value::Text(text) } else { parse(text) })
 }
 
-/// Per label the codes it stands for, none where nobody has them.
+/// The codes of each label; `None` if nobody has them.
 type Intervals = Vec<Option<(u32, u32)>>;
 
 /// Reads labels of an earlier release.
@@ -157,12 +158,7 @@ impl Labels<'_> {
     fn intervals(&self, labels: &Texts) -> Result<Intervals, AnonymizeError> {
         let read: Vec<Option<Option<(u32, u32)>>> = match (&self.column.hierarchy, self.domain.tree()) {
             (Some(hierarchy), Some(tree)) => {
-                let read = |label| match (hierarchy.node(label), label) {
-                    (Some(node), _) => Some(Some(tree.interval(node))),
-                    (None, "*") => Some(Some(self.everything())),
-                    (None, _) => None,
-                };
-                labels.iter().map(read).collect()
+                labels.iter().map(|label| hierarchy.node(label).map(|node| Some(tree.interval(node)))).collect()
             }
             _ if self.column.value_type.is_ordered() => {
                 let values: Vec<Value<'_>> = self.domain.texts().filter_map(|text| self.value(text)).collect();
@@ -170,34 +166,26 @@ impl Labels<'_> {
             }
             _ => {
                 let codes: BTreeMap<&str, u32> = self.domain.texts().zip(0..).collect();
-                let read = |label| match (codes.get(label), label) {
-                    (Some(&code), _) => Some((code, code)),
-                    (None, "*") => Some(self.everything()),
-                    (None, _) => None,
+                let read = |label| match codes.get(label) {
+                    Some(&code) => Some(Some((code, code))),
+                    None => (label != "*").then_some(None),
                 };
-                labels.iter().map(|label| Some(read(label))).collect()
+                labels.iter().map(read).collect()
             }
         };
-        let n = read.iter().filter(|read| read.is_none()).count() as u64;
+        let everything = Some((0, self.domain.n_codes() - 1));
+        let read = labels.iter().zip(read).map(|(label, read)| read.or((label == "*").then_some(everything)));
+        let n = read.clone().filter(Option::is_none).count() as u64;
         let column = || self.column.name.clone();
-        read.into_iter()
-            .collect::<Option<Intervals>>()
-            .ok_or_else(|| AnonymizeError::PreviousLabels { column: column(), n })
-    }
-
-    fn everything(&self) -> (u32, u32) {
-        (0, self.domain.n_codes() - 1)
+        read.collect::<Option<Intervals>>().ok_or_else(|| AnonymizeError::PreviousLabels { column: column(), n })
     }
 
     fn value<'t>(&self, text: &'t str) -> Option<Value<'t>> {
         Value::parse(text, self.column.value_type, &self.column.notation)
     }
 
-    /// The codes of a value or a range; `None` where the label is neither.
+    /// The codes of a value or a range; `None` if the label is neither.
     fn range(&self, label: &str, values: &[Value<'_>]) -> Option<Option<(u32, u32)>> {
-        if label == "*" {
-            return Some(Some(self.everything()));
-        }
         let (low, high) = match self.value(label) {
             Some(value) => (value, value),
             None => {

@@ -15,19 +15,20 @@ use rayon::prelude::*;
 
 use super::base::Base;
 use super::crowd::{Crowd, Draft};
-use super::index::Index;
+use super::index::RowTree;
 use super::mend;
 use super::trim::trim;
 use crate::encode::Rows;
 
-/// So many plain classes are refined side by side. Not what the machine has: the result depends on it.
+/// This many plain classes are refined in parallel. The number does not depend on the machine, because the result
+/// depends on it.
 const SIDE_BY_SIDE: usize = 64;
 
 /// Refines plain classes, given by their private rows. The group of each class is the position of its plain class.
 pub(super) fn refine(
     crowd: &Crowd<'_>,
     plain: &[Vec<u32>],
-    free: &mut Index<'_>,
+    free: &mut RowTree<'_>,
     base: &Base<'_>,
     progress: &dyn Progress,
 ) -> Vec<Draft> {
@@ -53,7 +54,7 @@ pub(super) fn refine(
 }
 
 /// Refines one plain class with the register rows that are free in its box.
-fn refine_one(crowd: &Crowd<'_>, mut all: Draft, free: &Index<'_>, base: &Base<'_>) -> Vec<Draft> {
+fn refine_one(crowd: &Crowd<'_>, mut all: Draft, free: &RowTree<'_>, base: &Base<'_>) -> Vec<Draft> {
     all.register = free.within(&crowd.hull(&crowd.bounds(&all)));
     let region = Region::new(crowd, &all);
     let mut parts = base
@@ -61,7 +62,8 @@ fn refine_one(crowd: &Crowd<'_>, mut all: Draft, free: &Index<'_>, base: &Base<'
         .unwrap_or_else(|_| vec![all.clone()]);
     let short = mend::short(crowd, &parts);
     mend::join(crowd, &mut parts, short);
-    // Where even one class of all private rows has too few beside it, everybody in the box may be enough.
+    // If even one class of all private rows has too few register persons, take everybody in the box, which may be
+    // enough.
     if parts.iter().any(|part| !crowd.stands(part)) {
         parts = vec![all];
     }
@@ -72,7 +74,8 @@ fn refine_one(crowd: &Crowd<'_>, mut all: Draft, free: &Index<'_>, base: &Base<'
 /// The private rows of a plain class and the register rows in its box, folded.
 struct Region {
     rows: Rows,
-    /// Per folded row of the region: that of the crowd, its private rows, and whether its register persons are here.
+    /// For each folded row of the region: the folded row of the crowd, its private rows, and whether its register
+    /// persons are here.
     origins: Vec<Origin>,
 }
 
@@ -93,18 +96,12 @@ impl Region {
             register: same[0].1.is_none(),
         };
         let origins: Vec<Origin> = found.chunk_by(|a, b| a.0 == b.0).map(origin).collect();
-        let mut cells = Vec::with_capacity(origins.len() * crowd.rows.n_columns());
-        let mut starts = vec![0];
-        let mut members = Vec::new();
-        for Origin { folded, private, register } in &origins {
-            cells.extend_from_slice(crowd.rows.cells(*folded));
-            members.extend_from_slice(private);
-            if *register {
-                members.extend_from_slice(crowd.register_rows(*folded));
-            }
-            starts.push(members.len() as u32);
-        }
-        Region { rows: Rows::from_parts(crowd.rows.n_columns(), cells, starts, members), origins }
+        let members = |origin: &Origin| {
+            let register: &[u32] = if origin.register { crowd.register_rows(origin.folded) } else { &[] };
+            [origin.private.as_slice(), register].concat()
+        };
+        let rows = origins.iter().map(|origin| (crowd.rows.cells(origin.folded), members(origin)));
+        Region { rows: Rows::given(crowd.rows.n_columns(), rows), origins }
     }
 
     fn draft(&self, rows: &[u32], group: u32) -> Draft {

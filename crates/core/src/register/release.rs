@@ -1,4 +1,4 @@
-//! From classes of the join to a release of two tables that tell private rows from register persons nowhere.
+//! From classes of the join to a release of two tables, in which nothing tells private rows from register persons.
 //!
 //! The first table holds the quasi cells and the sensitive group of everybody; its rows are joined rows, and its
 //! columns' sources are those of the joined table, one past the last for the group. The second lists, per private row,
@@ -6,28 +6,26 @@
 //! Without any sensitive or plain column there is no group, and one table.
 //!
 //! # Guarantee
-//! rows of the first table stand by what they show and rows of one class all show the same; groups are numbered in that
-//! order, and rows of the second table stand by group and text. Nothing depends on who comes from where, nor on the
-//! order of the input
+//! Rows of the first table are sorted by what they show, and rows of one class all show the same. Groups are numbered
+//! in that order, and rows of the second table are sorted by group and text. Nothing depends on which persons are
+//! private, nor on the order of the input.
 //! # Deviations
-//! plain columns stand with the sensitive ones: register persons have none. Keys are left out
+//! Plain columns are in the second table, like sensitive ones, because register persons have none. Keys are left out.
 
 use std::cmp::Ordering;
 
 use kohort_model::register::{SENSITIVE_GROUP, SENSITIVE_TABLE};
 use kohort_model::spec::RegisterRows;
-use kohort_model::{Cells, NULL, Release, ReleasedColumn, ReleasedTable, Role, Table, Texts};
+use kohort_model::{Cells, Release, ReleasedColumn, ReleasedTable, Table};
 
 use super::JoinedClass;
 use crate::encode::Encoded;
+use crate::ranks::places;
+use crate::recode::{is_copied, label};
 
-/// Positions of the columns whose cells stand in the second table.
+/// Positions of the columns whose cells are in the second table.
 pub(super) fn copied_columns(table: &Table) -> Vec<usize> {
-    let is_copied = |&column: &usize| match table.columns[column].role {
-        Role::Sensitive | Role::Plain => true,
-        Role::Identifier | Role::Quasi | Role::Key | Role::PersonK | Role::Drop => false,
-    };
-    (0..table.columns.len()).filter(is_copied).collect()
+    (0..table.columns.len()).filter(|&column| is_copied(&table.columns[column])).collect()
 }
 
 /// What a reader sees of a class: its cells and how many rows show them.
@@ -37,25 +35,25 @@ type Seen<'c> = (&'c [(u32, u32)], u64);
 pub(super) fn put_in_order(table: &Table, classes: &mut Vec<JoinedClass>) {
     let copied = copied_columns(table);
     let n_groups = classes.iter().map(|class| class.group as usize + 1).max().unwrap_or(0);
-    // What a reader sees of a group, so that groups that start alike are told apart by nothing else.
+    // Groups are ordered by what a reader sees of them and by nothing else.
     let mut shown: Vec<Vec<Seen<'_>>> = vec![Vec::new(); n_groups];
     let mut private: Vec<Vec<u32>> = vec![Vec::new(); n_groups];
     for class in classes.iter() {
-        shown[class.group as usize].push((&class.cells, class.n_persons));
+        shown[class.group as usize].push((&class.cells, class.n_persons()));
         private[class.group as usize].extend_from_slice(&class.microdata);
     }
     shown.iter_mut().for_each(|classes| classes.sort_unstable());
     private.iter_mut().for_each(|rows| rows.sort_unstable_by(|&a, &b| compare(table, &copied, a, b)));
-    let mut order: Vec<usize> = (0..n_groups).collect();
+    let mut order: Vec<u32> = (0..n_groups as u32).collect();
     order.sort_by(|&a, &b| {
+        let (a, b) = (a as usize, b as usize);
         let values = || {
             let pairs = private[a].iter().zip(&private[b]);
             pairs.map(|(&a, &b)| compare(table, &copied, a, b)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
         };
         shown[a].cmp(&shown[b]).then_with(values)
     });
-    let mut rank = vec![0; n_groups];
-    order.iter().enumerate().for_each(|(position, &group)| rank[group] = position as u32);
+    let rank = places(&order);
     classes.sort_by(|a, b| a.cells.cmp(&b.cells).then(rank[a.group as usize].cmp(&rank[b.group as usize])));
     let mut numbers = vec![0; n_groups];
     let mut last = 0;
@@ -69,7 +67,6 @@ pub(super) fn put_in_order(table: &Table, classes: &mut Vec<JoinedClass>) {
     }
 }
 
-/// Renders classes in their released order.
 pub(super) fn render(
     table: &Table,
     joined: &Table,
@@ -81,8 +78,8 @@ pub(super) fn render(
         RegisterRows::All => class.microdata.len() + class.register.len(),
         RegisterRows::Microdata => class.microdata.len(),
     };
-    let per_row = |of_class: &dyn Fn(&JoinedClass) -> u32| -> Vec<u32> {
-        classes.iter().flat_map(|class| std::iter::repeat_n(of_class(class), rows_of(class))).collect()
+    let per_row = |of_classes: &mut dyn Iterator<Item = u32>| -> Vec<u32> {
+        classes.iter().zip(of_classes).flat_map(|(class, id)| std::iter::repeat_n(id, rows_of(class))).collect()
     };
     let mut rows = Vec::with_capacity(classes.iter().map(rows_of).sum());
     for class in classes {
@@ -93,16 +90,10 @@ pub(super) fn render(
     }
     let mut columns: Vec<ReleasedColumn> = (0..joined.columns.len())
         .map(|column| {
-            let mut intervals: Vec<(u32, u32)> = classes.iter().map(|class| class.cells[column]).collect();
-            intervals.sort_unstable();
-            intervals.dedup();
-            let mut labels = Texts::new();
-            let ids: Vec<u32> = intervals
-                .iter()
-                .map(|&interval| encoded.domains[column].label(interval).map_or(NULL, |text| labels.push(&text)))
-                .collect();
-            let id = |class: &JoinedClass| ids[intervals.partition_point(|other| *other < class.cells[column])];
-            let cells = Cells::Recoded { labels, ids: per_row(&id) };
+            let intervals: Vec<(u32, u32)> = classes.iter().map(|class| class.cells[column]).collect();
+            let (labels, of_classes) = label(&encoded.domains[column], &intervals);
+            let ids = per_row(&mut of_classes.into_iter());
+            let cells = Cells::Recoded { labels, ids };
             ReleasedColumn { name: joined.columns[column].name.clone(), source: column, cells }
         })
         .collect();
@@ -110,7 +101,7 @@ pub(super) fn render(
     if copied.is_empty() {
         return Release { tables: vec![ReleasedTable { name: table.name.clone(), rows, columns }] };
     }
-    columns.push(group_column(joined, per_row(&|class| class.group)));
+    columns.push(group_column(joined, per_row(&mut classes.iter().map(|class| class.group))));
 
     let mut values: Vec<(u32, u32)> =
         classes.iter().flat_map(|class| class.microdata.iter().map(|&row| (class.group, row))).collect();

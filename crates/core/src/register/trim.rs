@@ -1,4 +1,4 @@
-//! Register persons that a class does not need leave it where that makes its box narrower.
+//! Register persons that a class does not need leave it if that makes its box narrower.
 //!
 //! The box of the private rows stays. In one column, the register persons beyond a number at one end leave together, or
 //! those outside of a node that holds the private rows; of all such slabs the one that gains most per person goes first,
@@ -7,12 +7,13 @@
 //! # Paper
 //! `[SMP10]` section 4: external rows are ignored so as to minimize the perimeter
 //! # Deviations
-//! greedy, slab by slab. Persons who count only where the box holds what the register says of them are not relied on
+//! Greedy, slab by slab. Persons who count only if the box covers what the register says about them are not relied on.
 //! # Cost
 //! per class a sort of its rows by each column, then per slab a look at all rows
 
-use super::crowd::{Crowd, Draft, include};
+use super::crowd::{Crowd, Draft};
 use crate::encode::Tree;
+use crate::encode::bounds::include;
 
 /// Less than this is rounding, not gain.
 const LEAST_GAIN: f64 = 1e-12;
@@ -34,7 +35,7 @@ pub(super) fn trim(crowd: &Crowd<'_>, draft: &mut Draft) -> Vec<u32> {
         return Vec::new();
     }
     let cells = |row: u32| crowd.rows.cells(row);
-    // Per column the rows that stay outside of the private rows' interval, in its order.
+    // For each column, the rows that stay outside of the private rows' interval, in its order.
     let mut outside: Vec<Vec<u32>> = (0..core.len())
         .map(|column| {
             let is_outside = |row: &u32| !(core[column].0..=core[column].1).contains(&cells(*row)[column]);
@@ -47,7 +48,7 @@ pub(super) fn trim(crowd: &Crowd<'_>, draft: &mut Draft) -> Vec<u32> {
     loop {
         let mut best: Option<Slab> = None;
         for (column, order) in outside.iter().enumerate() {
-            let offers = Offers { crowd, column, core: core[column], bounds: bounds[column], spare };
+            let offers = ColumnSlabs { crowd, column, core: core[column], bounds: bounds[column], spare };
             offers.improve(order, &mut best);
         }
         let Some(Slab { column, kept, n_persons, .. }) = best else { break };
@@ -62,7 +63,7 @@ pub(super) fn trim(crowd: &Crowd<'_>, draft: &mut Draft) -> Vec<u32> {
 }
 
 /// The slabs of one column.
-struct Offers<'a> {
+struct ColumnSlabs<'a> {
     crowd: &'a Crowd<'a>,
     column: usize,
     /// The interval of the private rows.
@@ -73,8 +74,8 @@ struct Offers<'a> {
     spare: u64,
 }
 
-impl Offers<'_> {
-    /// Replaces the best slab where one of this column is better. `outside` ascends.
+impl ColumnSlabs<'_> {
+    /// Replaces the best slab if one of this column is better. `outside` ascends.
     fn improve(&self, outside: &[u32], best: &mut Option<Slab>) {
         match self.crowd.domains()[self.column].tree() {
             None => {

@@ -1,7 +1,8 @@
-//! An order of rows that references connect, which tells nothing that their cells don't.
+//! An order of connected rows that tells nothing more than their cells do.
 //!
-//! Rows that look the same, down to the cells released as they are, are told apart by what they are connected with: first
-//! by colours, refined until a row's colour says the colours of all its neighbours, then by a walk along the connections.
+//! Rows that look the same, down to the cells released as they are, are ordered by their connections: first by colours,
+//! refined until the colour of a row determines the colours of all its neighbours, then by a walk along the
+//! connections.
 //!
 //! # Guarantee
 //! Neither the order of the input nor private keys show. Connections are a forest, so rows that a walk can't tell apart
@@ -12,21 +13,19 @@
 use kohort_model::{NULL, Schema};
 
 use super::canonical::Numbers;
-use super::references::{Kept, Planned};
+use super::references::{Kept, Planned, places};
+use crate::ranks::ranks;
 
-/// Per table and row where a connected row stands among those of equal content; 0 for other rows.
-pub(super) struct Places(Vec<Vec<u32>>);
+/// For each table and row, the place of a connected row among rows of equal content; 0 for other rows.
+pub(super) struct RowPlaces(Vec<Vec<u32>>);
 
-impl Places {
-    /// Places of rows, given the numbers of their contents per plan and kind.
-    pub(super) fn of(schema: &Schema, planned: &[Planned<'_>], numbers: &[Vec<Numbers>], kept: &Kept) -> Places {
-        let n_rows = |table: usize| -> usize {
-            let of_plan = |plan: &Planned<'_>| {
-                plan.grove.kinds.iter().position(|kind| kind.table == table).map(|kind| plan.grove.parents[kind].len())
-            };
-            planned.iter().find_map(of_plan).unwrap_or(0)
-        };
-        let mut places = Places((0..schema.tables.len()).map(|table| vec![0; n_rows(table)]).collect());
+impl RowPlaces {
+    /// The places of rows, given the numbers of their contents per plan and kind.
+    pub(super) fn of(schema: &Schema, planned: &[Planned<'_>], numbers: &[Vec<Numbers>], kept: &Kept) -> RowPlaces {
+        let nothing = places(planned, schema.tables.len())
+            .into_iter()
+            .map(|(plan, kind)| vec![0; numbers[plan][kind].of_row.len()]);
+        let mut places = RowPlaces(nothing.collect());
         let net = Net::of(schema, planned, numbers, kept);
         for (place, node) in (1..).zip(net.walk(&net.colours())) {
             let (table, row) = net.rows[node as usize];
@@ -42,23 +41,17 @@ impl Places {
 
 /// Connected rows.
 struct Net {
-    /// Per node its table and row.
+    /// For each node, its table and row.
     rows: Vec<(u32, u32)>,
     /// Per node its content.
     contents: Vec<(u32, u32)>,
-    /// Per node what it is connected with: how, and the other node.
+    /// For each node, its connections: the kind, and the other node.
     edges: Vec<Vec<(u32, u32)>>,
 }
 
 impl Net {
     fn of(schema: &Schema, planned: &[Planned<'_>], numbers: &[Vec<Numbers>], kept: &Kept) -> Net {
-        let n_tables = schema.tables.len();
-        let mut plan_of = vec![(0, 0); n_tables];
-        for (plan, of_plan) in planned.iter().enumerate() {
-            for (kind, of_kind) in of_plan.grove.kinds.iter().enumerate() {
-                plan_of[of_kind.table] = (plan, kind);
-            }
-        }
+        let plan_of = places(planned, schema.tables.len());
         let person = |table: usize, row: u32| {
             let (plan, kind) = plan_of[table];
             (plan, planned[plan].grove.persons[kind][row as usize])
@@ -66,7 +59,7 @@ impl Net {
         let mut is_connected: Vec<Vec<bool>> =
             planned.iter().map(|plan| vec![false; plan.grove.persons[0].len()]).collect();
         for (table, linked) in schema.tables.iter().enumerate() {
-            for (reference, targets) in linked.references.iter().zip(&kept.targets[table]) {
+            for (reference, targets) in linked.references.iter().zip(&kept[table]) {
                 for (row, &target) in (0..).zip(targets).filter(|&(_, &target)| target != NULL) {
                     for (plan, person) in [person(table, row), person(reference.table, target)] {
                         is_connected[plan][person as usize] = true;
@@ -74,11 +67,11 @@ impl Net {
                 }
             }
         }
-        // By name, so that the order of the spec changes nothing.
-        let mut by_name: Vec<usize> = (0..n_tables).collect();
+        // Sorted by name, so that the order of the spec changes nothing.
+        let mut by_name: Vec<usize> = (0..plan_of.len()).collect();
         by_name.sort_by_key(|&table| &schema.tables[table].name);
         let mut net = Net { rows: Vec::new(), contents: Vec::new(), edges: Vec::new() };
-        let mut node_of: Vec<Vec<u32>> = vec![Vec::new(); n_tables];
+        let mut node_of: Vec<Vec<u32>> = vec![Vec::new(); plan_of.len()];
         for (rank, &table) in (0..).zip(&by_name) {
             let (plan, kind) = plan_of[table];
             let of_rows = &numbers[plan][kind].of_row;
@@ -98,7 +91,7 @@ impl Net {
             let (plan, kind) = plan_of[table];
             let above =
                 schema.tables[table].parent.map(|parent| (parent.table, &planned[plan].shown.layers[kind].parents));
-            let references = schema.tables[table].references.iter().zip(&kept.targets[table]);
+            let references = schema.tables[table].references.iter().zip(&kept[table]);
             for (other, others) in above.into_iter().chain(references.map(|(to, targets)| (to.table, targets))) {
                 label += 2;
                 for (row, &met) in (0..).zip(others).filter(|&(_, &met)| met != NULL) {
@@ -113,7 +106,8 @@ impl Net {
         net
     }
 
-    /// Per node its colour. Colours follow the contents, and refine each other until all neighbours are told.
+    /// For each node, its colour. Colours follow the contents, and are refined until they determine those of all
+    /// neighbours.
     fn colours(&self) -> Vec<u32> {
         let (mut colours, mut n_colours) = ranks(&self.contents);
         loop {
@@ -161,17 +155,4 @@ impl Net {
         }
         walked
     }
-}
-
-/// Per value its rank among the different ones, and how many these are.
-fn ranks<T: Ord>(values: &[T]) -> (Vec<u32>, usize) {
-    let mut order: Vec<u32> = (0..values.len() as u32).collect();
-    order.sort_by(|&a, &b| values[a as usize].cmp(&values[b as usize]));
-    let mut ranks = vec![0; values.len()];
-    let mut rank = 0;
-    for (place, &node) in order.iter().enumerate() {
-        rank += u32::from(place > 0 && values[order[place - 1] as usize] != values[node as usize]);
-        ranks[node as usize] = rank;
-    }
-    (ranks, if values.is_empty() { 0 } else { rank as usize + 1 })
 }

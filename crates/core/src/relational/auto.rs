@@ -1,12 +1,12 @@
 //! `auto` for several tables: the least loss within a reasonable wait.
 //!
-//! Gathers classes, and beside that runs MiRaCle and MiRaCleX with what the spec says or else their defaults; whichever
-//! loses least is taken. Where there are many persons the three compete on a part of them, neighbours in the order of
-//! similarity, and the winner runs on all.
+//! Gathers classes, and also runs MiRaCle and MiRaCleX with the settings of the spec or else their defaults; the
+//! classes that lose least are taken. If there are many persons, the three compete on a part of them, neighbours in
+//! the order of similarity, and the winner runs on all.
 //!
 //! # Guarantee
-//! never a higher loss than MiRaCle or MiRaCleX with the same settings, up to [`TRIED`] different persons and where
-//! nothing but numbers of persons is asked
+//! Never a higher loss than MiRaCle or MiRaCleX with the same settings, if there are at most [`TRIED`] different
+//! persons and nothing but numbers of persons is asked.
 //! # Cost
 //! that of gathering, and up to [`TRIED`] persons the two passes, which stop as soon as they have lost more than that
 
@@ -16,11 +16,12 @@ use kohort_model::spec::Pairing;
 use super::cost::{Basis, Counting, Meter, Scratch};
 use super::gather::gather;
 use super::leftovers::place;
-use super::miracle::{Task, pass};
+use super::miracle::{TreesTask, pass};
 use super::representative::Representative;
 use crate::encode::Encoded;
 
-/// Of more different persons than this a part is tried every way, and the best of these runs on all.
+/// If there are more different persons than this, every way is tried on a part of them, and the best way runs on
+/// all.
 pub(super) const TRIED: usize = 1 << 13;
 
 /// How classes are found.
@@ -39,12 +40,11 @@ const WAYS: [Way; 4] = [
     Way::Pass(Basis::Node, Pairing::Greedy),
 ];
 
-/// The classes that lose least.
-pub(super) fn least_loss(task: &Task<'_>, encoded: &[Encoded<'_>]) -> Vec<Representative> {
+pub(super) fn least_loss(task: &TreesTask<'_>, encoded: &[Encoded<'_>]) -> Vec<Representative> {
     let n_persons = task.order.len();
     let n_tried = n_persons.min(TRIED);
     let mut best: Option<(f64, Way, Vec<Representative>)> = None;
-    let part = Task {
+    let part = TreesTask {
         order: &task.order[(n_persons - n_tried) / 2..][..n_tried],
         allowance: (task.allowance as f64 * n_tried as f64 / n_persons.max(1) as f64) as u64,
         progress: if n_tried < n_persons { &Silent } else { task.progress },
@@ -69,7 +69,7 @@ pub(super) fn least_loss(task: &Task<'_>, encoded: &[Encoded<'_>]) -> Vec<Repres
 }
 
 /// The classes found one way; `None` as soon as it is certain that they lose more than `most`.
-fn find(task: &Task<'_>, way: Way, encoded: &[Encoded<'_>], most: f64) -> Option<Vec<Representative>> {
+fn find(task: &TreesTask<'_>, way: Way, encoded: &[Encoded<'_>], most: f64) -> Option<Vec<Representative>> {
     let pairing = task.clustering.pairing;
     let meter = |basis, pairing| Meter::new(task.forest, encoded, basis, pairing, Counting::No);
     let mut scratch = Scratch::default();
@@ -88,7 +88,7 @@ fn find(task: &Task<'_>, way: Way, encoded: &[Encoded<'_>], most: f64) -> Option
     Some(place(task, &meter, &mut scratch, clusters))
 }
 
-/// What everybody loses; who is in no class loses everything.
+/// The loss of all persons together. A person in no class loses everything.
 fn loss(classes: &[Representative], n_cells: f64) -> f64 {
     let kept: f64 = classes.iter().map(Representative::n_cells).sum();
     classes.iter().map(Representative::loss).sum::<f64>() + n_cells - kept

@@ -1,4 +1,4 @@
-//! Numbers for rows by what stands in them and below them.
+//! Numbers for rows by their own words and those of all rows below them.
 //!
 //! # Guarantee
 //! two rows of one table have the same number exactly if their subtrees, as unordered trees of words, are equal; the
@@ -7,98 +7,98 @@
 //! one sort per table
 
 use std::cmp::Ordering;
+use std::collections::VecDeque;
 
 use kohort_model::NULL;
 use rayon::prelude::*;
 
 use super::forest::Kind;
+use crate::lists::Lists;
 
-/// The words of every row of one table, all of the same number.
+/// The words of every row of one table. All rows have the same number of words.
 #[derive(Debug, Default)]
 pub(super) struct Words {
     pub(super) width: usize,
     /// `width` per row.
-    pub(super) cells: Vec<u32>,
+    cells: Vec<u32>,
+}
+
+impl Words {
+    /// `fill` writes the words of a row.
+    pub(super) fn new(n_rows: usize, width: usize, fill: impl Fn(usize, &mut [u32]) + Sync) -> Words {
+        let mut cells = vec![0; n_rows * width];
+        if width > 0 {
+            cells.par_chunks_mut(width).enumerate().for_each(|(row, cells)| fill(row, cells));
+        }
+        Words { width, cells }
+    }
+
+    /// The words of a row.
+    pub(super) fn of_row(&self, row: u32) -> &[u32] {
+        &self.cells[row as usize * self.width..][..self.width]
+    }
 }
 
 /// The numbers of one table's rows.
 #[derive(Debug)]
 pub(super) struct Numbers {
-    /// Per row, [`NULL`] for one that takes no part.
+    /// The number of each row; [`NULL`] for a row that takes no part.
     pub(super) of_row: Vec<u32>,
     /// The rows that take part, by number.
     pub(super) in_order: Vec<u32>,
 }
 
-/// Rows of a child table by the row they hang off.
-#[derive(Debug)]
-pub(super) struct Hanging {
-    pub(super) starts: Vec<u32>,
-    pub(super) rows: Vec<u32>,
+/// For each row of a table, its rows in a child table. `in_order` are the rows that take part; rows of one parent keep
+/// that order.
+pub(super) fn hanging(n_parents: usize, parents: &[u32], in_order: &[u32]) -> Lists {
+    let mut starts = vec![0u32; n_parents + 1];
+    for &row in in_order {
+        starts[parents[row as usize] as usize + 1] += 1;
+    }
+    for parent in 0..n_parents {
+        starts[parent + 1] += starts[parent];
+    }
+    let mut next = starts.clone();
+    let mut rows = vec![0; in_order.len()];
+    for &row in in_order {
+        let place = &mut next[parents[row as usize] as usize];
+        rows[*place as usize] = row;
+        *place += 1;
+    }
+    Lists::new(rows, starts)
 }
 
-impl Hanging {
-    /// `in_order` are the rows that take part; those of one parent keep that order.
-    pub(super) fn new(n_parents: usize, parents: &[u32], in_order: &[u32]) -> Hanging {
-        let mut starts = vec![0u32; n_parents + 1];
-        for &row in in_order {
-            starts[parents[row as usize] as usize + 1] += 1;
-        }
-        for parent in 0..n_parents {
-            starts[parent + 1] += starts[parent];
-        }
-        let mut next = starts.clone();
-        let mut rows = vec![0; in_order.len()];
-        for &row in in_order {
-            let place = &mut next[parents[row as usize] as usize];
-            rows[*place as usize] = row;
-            *place += 1;
-        }
-        Hanging { starts, rows }
-    }
-
-    pub(super) fn of(&self, parent: u32) -> &[u32] {
-        &self.rows[self.starts[parent as usize] as usize..self.starts[parent as usize + 1] as usize]
-    }
-}
-
-/// Numbers the rows of all tables. `parents` says per row what it hangs off, [`NULL`] for a row that takes no part;
-/// rows below one that takes no part must take none either.
+/// Numbers the rows of all tables. `parents` gives the parent row of each row, [`NULL`] for a row that takes no part.
+/// Rows below a row that takes no part must take none either.
 pub(super) fn number(kinds: &[Kind], parents: &[Vec<u32>], words: &[Words]) -> Vec<Numbers> {
-    let mut numbers: Vec<Option<Numbers>> = kinds.iter().map(|_| None).collect();
+    // The numbers of the last kinds. Children come after their parents.
+    let mut numbers: VecDeque<Numbers> = VecDeque::new();
     for kind in (0..kinds.len()).rev() {
-        let n_rows = parents[kind].len();
-        let below: Vec<(Hanging, &Numbers)> = kinds[kind]
-            .children
-            .iter()
-            .filter_map(|&child| {
-                let of_child = numbers[child].as_ref()?;
-                Some((Hanging::new(n_rows, &parents[child], &of_child.in_order), of_child))
-            })
-            .collect();
-        numbers[kind] = Some(number_one(&parents[kind], &words[kind], &below));
+        let below = |&child: &usize| {
+            let of_child = &numbers[child - kind - 1];
+            (hanging(parents[kind].len(), &parents[child], &of_child.in_order), of_child)
+        };
+        let below: Vec<(Lists, &Numbers)> = kinds[kind].children.iter().map(below).collect();
+        let of_kind = number_one(&parents[kind], &words[kind], &below);
+        numbers.push_front(of_kind);
     }
-    numbers.into_iter().flatten().collect()
+    numbers.into()
 }
 
-fn number_one(parents: &[u32], words: &Words, below: &[(Hanging, &Numbers)]) -> Numbers {
-    let width = words.width;
-    let word = |row: u32, position: usize| match position < width {
-        true => u64::from(words.cells[row as usize * width + position]),
-        false => 0,
-    };
+fn number_one(parents: &[u32], words: &Words, below: &[(Lists, &Numbers)]) -> Numbers {
+    let word = |row: u32, position: usize| words.of_row(row).get(position).map_or(0, |&word| u64::from(word));
     // The first two words lie beside the row, so that most comparisons touch nothing else.
     let mut sorted: Vec<(u64, u32)> = (0..parents.len() as u32)
         .into_par_iter()
         .filter(|&row| parents[row as usize] != NULL)
         .map(|row| (word(row, 0) << 32 | word(row, 1), row))
         .collect();
-    let rest = |row: u32| &words.cells[row as usize * width..][2.min(width)..width];
+    let rest = |row: u32| &words.of_row(row)[2.min(words.width)..];
     let compare = |a: &(u64, u32), b: &(u64, u32)| {
         let own = a.0.cmp(&b.0).then_with(|| rest(a.1).cmp(rest(b.1)));
         below.iter().fold(own, |order, (hanging, numbers)| {
             order.then_with(|| {
-                let (a, b) = (hanging.of(a.1), hanging.of(b.1));
+                let (a, b) = (hanging.get(a.1 as usize), hanging.get(b.1 as usize));
                 let number = |row: &u32| numbers.of_row[*row as usize];
                 a.iter().map(number).cmp(b.iter().map(number))
             })

@@ -20,46 +20,44 @@ use kohort_model::spec::Pairing;
 use super::forest::{Forest, Kind};
 use super::pairing::{self, Side};
 use super::representative::{Layer, Representative};
-use crate::encode::{Domain, Encoded};
+use crate::encode::{Encoded, Widths};
 
-/// Columns with at most so many codes have the width of every interval in a table.
+/// Columns with at most this many codes keep the width of every interval in a table.
 const TABULATED: u32 = 1024;
 
-/// Tables with at most so many different subtrees have the cost of each with each node of a cluster computed once.
+/// If a table has at most this many different subtrees, the cost of each with each node of a cluster is computed once.
 const MEMOIZED: usize = 1024;
 
-/// What decides who is paired with whom.
+/// The cost that decides which siblings are paired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Basis {
-    /// Whole subtrees: MiRaCle.
+    /// The cost of whole subtrees, as in MiRaCle.
     Subtree,
-    /// A node's own cells: MiRaCleX.
+    /// The cost of a node's own cells, as in MiRaCleX.
     Node,
 }
 
 /// Measures representatives of one forest.
 #[derive(Debug)]
 pub(super) struct Meter<'f> {
-    kinds: &'f [Kind],
+    pub(super) kinds: &'f [Kind],
     /// Per kind and quasi column.
     widths: Vec<Vec<Widths<'f>>>,
     basis: Basis,
     pairing: Pairing,
     counting: Counting,
-    /// Per kind one of each different subtree, where there are few.
+    /// For each kind one representative of each different subtree, if there are few.
     subtrees: Vec<Option<Representative>>,
 }
 
-/// Whether costs are counted that need not be computed.
+/// Whether to count every pair of nodes whose cost the algorithm asks for, even if the cost is known already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counting {
-    /// All that are asked for.
     Yes,
-    /// Only those that are computed.
     No,
 }
 
-/// What pairing each node of a cluster with each subtree of its table costs, for persons of weight one.
+/// The cost of pairing each node of a cluster with each subtree of its table, for persons of weight one.
 #[derive(Debug, Default)]
 pub(super) struct Profile {
     layers: Vec<Option<ProfileLayer>>,
@@ -70,35 +68,8 @@ struct ProfileLayer {
     n_subtrees: usize,
     /// Per node and subtree.
     costs: Vec<f64>,
-    /// The same, what computing it would count; empty where nobody counts.
-    asked: Vec<(u32, u32)>,
-}
-
-#[derive(Debug)]
-struct Widths<'d> {
-    domain: &'d Domain,
-    n_codes: usize,
-    /// The width of `lo..=hi` is at `lo * n_codes + hi`; empty where there are too many codes.
-    table: Vec<f32>,
-}
-
-/// How often a cost was asked for: in all, and how often it had to be computed, since siblings that look the same cost
-/// the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Evaluations {
-    /// As an implementation would compute that shares nothing.
-    pub asked: u64,
-    /// As this one did.
-    pub computed: u64,
-}
-
-/// What finding classes cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CostCounts {
-    /// Pairs of nodes whose own cells were joined.
-    pub nodes: Evaluations,
-    /// Pairs of nodes that were joined with all below them.
-    pub subtrees: Evaluations,
+    /// The number of pairs of nodes that computing the same would compare; empty if pairs are not counted.
+    n_pairs: Vec<u32>,
 }
 
 /// Memory of one thread.
@@ -106,8 +77,8 @@ pub struct CostCounts {
 pub(super) struct Scratch {
     /// Per kind; `None` while it is in use.
     sets: Vec<Option<Box<Set>>>,
-    /// What was computed so far.
-    pub(super) counts: CostCounts,
+    /// The number of pairs of nodes that were compared. Siblings that look the same count one by one.
+    pub(super) n_pairs: u64,
 }
 
 /// Two sets of siblings, what pairs of them cost, and who is paired.
@@ -144,7 +115,8 @@ impl<'f> Meter<'f> {
         pairing: Pairing,
         counting: Counting,
     ) -> Meter<'f> {
-        let widths = |encoded: &'f Encoded<'_>| encoded.domains.iter().map(Widths::new).collect();
+        let widths =
+            |encoded: &'f Encoded<'_>| encoded.domains.iter().map(|domain| Widths::new(domain, TABULATED)).collect();
         let subtrees = |kind: usize| {
             let of_kind = &forest.kinds[kind];
             if of_kind.parent.is_none() || of_kind.children.is_empty() {
@@ -163,7 +135,7 @@ impl<'f> Meter<'f> {
         }
     }
 
-    /// Computes what pairing any person of weight one with a cluster will ask for again and again.
+    /// Computes the costs that pairing persons of weight one with a cluster needs again and again.
     pub(super) fn profile(&self, scratch: &mut Scratch, cluster: &Representative) -> Profile {
         scratch.sets.resize_with(self.kinds.len(), || None);
         let layers = (0..self.kinds.len()).map(|kind| {
@@ -171,35 +143,27 @@ impl<'f> Meter<'f> {
             let n_subtrees = subtrees.layers[kind].len();
             let layer = &cluster.layers[kind];
             let n_costs = layer.len() * n_subtrees;
-            let mut profile = ProfileLayer { n_subtrees, costs: Vec::with_capacity(n_costs), asked: Vec::new() };
-            let counted = scratch.counts;
+            let mut profile = ProfileLayer { n_subtrees, costs: Vec::with_capacity(n_costs), n_pairs: Vec::new() };
+            let counted = scratch.n_pairs;
             for i in 0..layer.len() as u32 {
                 for j in 0..n_subtrees as u32 {
-                    let before = scratch.counts;
+                    let before = scratch.n_pairs;
                     let own = self.own_growth(kind, cluster, i, subtrees, j);
                     let below = self.growth_below(scratch, kind, (cluster, None, i), (subtrees, j), 1, f64::INFINITY);
                     profile.costs.push(own + below);
                     if self.counting == Counting::Yes {
-                        let nodes = scratch.counts.nodes.asked - before.nodes.asked;
-                        let pairs = scratch.counts.subtrees.asked - before.subtrees.asked;
-                        profile.asked.push((nodes as u32, pairs as u32));
+                        profile.n_pairs.push((scratch.n_pairs - before) as u32);
                     }
                 }
             }
             // Nobody has asked yet.
-            scratch.counts.nodes.asked = counted.nodes.asked;
-            scratch.counts.subtrees.asked = counted.subtrees.asked;
-            scratch.counts.subtrees.computed += n_costs as u64;
+            scratch.n_pairs = counted;
             Some(profile)
         });
         Profile { layers: layers.collect() }
     }
 
-    pub(super) fn kinds(&self) -> &'f [Kind] {
-        self.kinds
-    }
-
-    /// The interval a cell shows that must hold these codes.
+    /// The interval that a cell shows to cover these codes.
     pub(super) fn hull(&self, kind: usize, column: usize, lo: u32, hi: u32) -> (u32, u32) {
         self.widths[kind][column].domain.hull(lo, hi)
     }
@@ -210,7 +174,7 @@ impl<'f> Meter<'f> {
         widths.iter().zip(bounds).map(|(widths, &(lo, hi))| widths.of(lo, hi)).sum()
     }
 
-    /// By how much the loss of all persons grows when two representatives are joined; infinite where it is more than
+    /// By how much the loss of all persons grows when two representatives are joined; infinite if it is more than
     /// `most`. A profile of `a` saves work where `b` is a person.
     pub(super) fn growth(
         &self,
@@ -225,12 +189,10 @@ impl<'f> Meter<'f> {
         if own + self.least_below(a.0, b) > most {
             return f64::INFINITY;
         }
-        scratch.counts.subtrees.asked += 1;
-        scratch.counts.subtrees.computed += 1;
         own + self.growth_below(scratch, 0, (a.0, profile, 0), (b, 0), 1, most - own)
     }
 
-    /// By how much the loss of persons' own cells grows when so many with these codes join a cluster.
+    /// By how much the loss of persons' own cells grows when this many persons with these codes join a cluster.
     pub(super) fn growth_of_persons(&self, cluster: &Representative, codes: &[u32], weight: u32) -> f64 {
         let persons = &cluster.layers[0];
         let of_column =
@@ -239,7 +201,7 @@ impl<'f> Meter<'f> {
         (cluster.weight as f64 + f64::from(weight)) * width - cluster.weight as f64 * persons.own[0]
     }
 
-    /// What leaving out the surplus of one side costs at least.
+    /// A lower bound of the cost of leaving out the surplus of one side.
     fn least_below(&self, a: &Representative, b: &Representative) -> f64 {
         let mut least = 0.0;
         for &child in &self.kinds[0].children {
@@ -255,7 +217,6 @@ impl<'f> Meter<'f> {
         least
     }
 
-    /// Pairs siblings of two representatives.
     pub(super) fn pair(&self, scratch: &mut Scratch, kind: usize, a: Siblings<'_>, b: Siblings<'_>, pairs: &mut Pairs) {
         pairs.matched.clear();
         pairs.left_of_a.clear();
@@ -293,7 +254,8 @@ impl<'f> Meter<'f> {
         (a.weight + b.weight) as f64 * width - a.weight as f64 * in_a.own[i] - b.weight as f64 * in_b.own[j]
     }
 
-    /// What two paired nodes cost below them; `times` is how many such pairs there are, for counting only.
+    /// The cost of two paired nodes in all tables below them; `times` is the number of such pairs, and is used only for
+    /// counting.
     fn growth_below(
         &self,
         scratch: &mut Scratch,
@@ -341,7 +303,7 @@ impl<'f> Meter<'f> {
         growth
     }
 
-    /// What pairing two nodes costs with all below them.
+    /// The cost of pairing two nodes with everything below them.
     fn subtree_growth(
         &self,
         scratch: &mut Scratch,
@@ -350,16 +312,13 @@ impl<'f> Meter<'f> {
         b: (&Representative, u32),
         times: u64,
     ) -> f64 {
-        scratch.counts.subtrees.asked += times;
         if let Some(known) = a.1.and_then(|profile| profile.layers[kind].as_ref()) {
             let place = a.2 as usize * known.n_subtrees + b.0.layers[kind].numbers[b.1 as usize] as usize;
-            if let Some(&(nodes, subtrees)) = known.asked.get(place) {
-                scratch.counts.nodes.asked += times * u64::from(nodes);
-                scratch.counts.subtrees.asked += times * u64::from(subtrees);
+            if let Some(&n_pairs) = known.n_pairs.get(place) {
+                scratch.n_pairs += times * u64::from(n_pairs);
             }
             return known.costs[place];
         }
-        scratch.counts.subtrees.computed += 1;
         self.own_growth(kind, a.0, a.2, b.0, b.1) + self.growth_below(scratch, kind, a, b, times, f64::INFINITY)
     }
 
@@ -380,7 +339,7 @@ impl<'f> Meter<'f> {
         if set.a.firsts.is_empty() || set.b.firsts.is_empty() {
             return;
         }
-        scratch.counts.nodes.asked += times * u64::from(set.a.n_nodes) * u64::from(set.b.n_nodes);
+        scratch.n_pairs += times * u64::from(set.a.n_nodes) * u64::from(set.b.n_nodes);
         let goes_down = self.basis == Basis::Subtree && !self.kinds[kind].children.is_empty();
         let known = profile.and_then(|profile| profile.layers[kind].as_ref());
         if let Some(known) = known.filter(|_| goes_down && self.counting == Counting::No) {
@@ -397,7 +356,6 @@ impl<'f> Meter<'f> {
                 }
             }
         } else {
-            scratch.counts.nodes.computed += (set.a.firsts.len() * set.b.firsts.len()) as u64;
             self.own_growths(set, kind, a, b);
         }
         pairing::find(self.pairing, &set.a, &set.b, &set.costs, &mut set.room, &mut set.matches);
@@ -412,7 +370,7 @@ impl<'f> Meter<'f> {
             }
             return;
         };
-        // One column is what child tables mostly have, and here is where the time goes.
+        // Child tables mostly have one column, and most of the time is spent here.
         let (weight_a, weight_b) = (a.weight as f64, b.weight as f64);
         let weight = weight_a + weight_b;
         for &i in &set.a.firsts {
@@ -423,35 +381,6 @@ impl<'f> Meter<'f> {
                 let width = widths.of(lo.min(other_lo), hi.max(other_hi));
                 weight * width - before - weight_b * in_b.own[j as usize]
             }));
-        }
-    }
-}
-
-impl Scratch {
-    /// Takes what another thread counted.
-    pub(super) fn take_counts(&mut self, other: CostCounts) {
-        let add = |sum: &mut Evaluations, more: Evaluations| {
-            sum.asked += more.asked;
-            sum.computed += more.computed;
-        };
-        add(&mut self.counts.nodes, other.nodes);
-        add(&mut self.counts.subtrees, other.subtrees);
-    }
-}
-
-impl<'d> Widths<'d> {
-    fn new(domain: &'d Domain) -> Widths<'d> {
-        let n_codes = if domain.n_codes() <= TABULATED { domain.n_codes() } else { 0 };
-        let width = |lo: u32, hi: u32| if lo <= hi { domain.width(lo, hi) as f32 } else { 0.0 };
-        let table = (0..n_codes).flat_map(|lo| (0..n_codes).map(move |hi| width(lo, hi))).collect();
-        Widths { domain, n_codes: n_codes as usize, table }
-    }
-
-    #[inline]
-    fn of(&self, lo: u32, hi: u32) -> f64 {
-        match self.table.get(lo as usize * self.n_codes + hi as usize) {
-            Some(&width) if self.n_codes > 0 => f64::from(width),
-            _ => self.domain.width(lo, hi),
         }
     }
 }

@@ -1,44 +1,48 @@
 //! [`Forest`]: the persons of one table of persons as trees of rows, in flat lists.
 //!
 //! Persons whose trees are the same, as unordered trees of quasi codes, are folded to one with a weight. A person's
-//! rows of one table stand in canonical order, so the place of a row (its slot) means the same for every person folded
+//! rows of one table are in canonical order, so the place of a row (its slot) means the same for every person folded
 //! into one.
 //!
 //! # Guarantee
-//! nothing depends on the order of the input but which of two rows with the same released content, and the same content
-//! below, comes first
+//! The order of the input decides only one thing: which of two rows with the same released content, and the same
+//! content below, comes first.
 
 use kohort_model::spec::Keys;
 use kohort_model::{Column, NULL, Role, Schema, Table};
 use rayon::prelude::*;
 
-use super::canonical::{Hanging, Numbers, Words, number};
+use super::canonical::{Numbers, Words, hanging, number};
 use super::mixed::Mixed;
 use crate::encode::{Encoded, ForeignValues};
+use crate::lists::Lists;
+use crate::ranks::text_ranks;
+use crate::recode::is_copied;
 
 /// One table of a forest.
 #[derive(Clone, Debug)]
 pub(super) struct Kind {
-    /// Its position in the schema.
+    /// The table's position in the schema.
     pub(super) table: usize,
-    /// The table it hangs off, by position in the forest; that of the persons is 0 and has none.
+    /// The parent table, by position in the forest. The table of persons is at position 0 and has no parent.
     pub(super) parent: Option<usize>,
-    /// The tables that hang off it, by position in the forest.
+    /// The child tables, by position in the forest.
     pub(super) children: Vec<usize>,
-    /// How many quasi columns it has.
+    /// The number of quasi columns.
     pub(super) n_quasi: usize,
 }
 
-/// The tables that reach one table of persons, each with its codes, and which row hangs off which.
+/// The tables that belong to one table of persons, each with its codes, and the parent of each row.
 #[derive(Debug)]
 pub(super) struct Grove<'t> {
     /// Parents before children.
     pub(super) kinds: Vec<Kind>,
-    /// Per kind its quasi columns.
+    /// For each kind, its quasi columns.
     pub(super) encoded: Vec<Encoded<'t>>,
-    /// Per kind and row the row it hangs off, [`NULL`] where that leads to no person; a person hangs off itself.
+    /// For each kind and row, the parent row; [`NULL`] if that does not lead to a person. The parent of a person is the
+    /// person.
     pub(super) parents: Vec<Vec<u32>>,
-    /// Per kind and row its person, or [`NULL`].
+    /// For each kind and row, its person, or [`NULL`].
     pub(super) persons: Vec<Vec<u32>>,
 }
 
@@ -47,25 +51,22 @@ pub(super) struct Grove<'t> {
 pub(super) struct Forest {
     /// The tables, parents before children.
     pub(super) kinds: Vec<Kind>,
-    /// Per kind all rows that take part, person by person, each person's in canonical order.
+    /// For each kind, all rows that take part, person by person, each person's in canonical order.
     layers: Vec<ForestLayer>,
-    /// Rows of the table of persons, those with equal trees together.
-    persons: Vec<u32>,
-    /// Where each folded person's members start in `persons`, and the end.
-    starts: Vec<u32>,
+    /// For each folded person, the rows of the table of persons that it stands for.
+    persons: Lists,
 }
 
 #[derive(Debug)]
 struct ForestLayer {
-    /// Per person, and the end.
-    starts: Vec<u32>,
-    rows: Vec<u32>,
-    /// The slot of the row it hangs off.
+    /// The rows of each person, in the order of the forest's persons.
+    rows: Lists,
+    /// The slot of the parent row.
     parent_slots: Vec<u32>,
     /// Equal for rows with equal subtrees.
     numbers: Vec<u32>,
-    /// Codes of all rows, `n_quasi` each.
-    codes: Vec<u32>,
+    /// The codes of all rows.
+    codes: Words,
 }
 
 /// One row of a person in the forest.
@@ -80,12 +81,12 @@ impl<'t> Grove<'t> {
     /// The tables below one table of persons.
     ///
     /// # Errors
-    /// Where a text is not of its column's type or not in its hierarchy.
+    /// If a text is not of its column's type or not in its hierarchy.
     pub(super) fn new(tables: &'t [Table], schema: &Schema, root: usize) -> Result<Grove<'t>, ForeignValues> {
         let mut kinds = vec![Kind { table: root, parent: None, children: Vec::new(), n_quasi: 0 }];
         let mut next = 0;
         while next < kinds.len() {
-            // By name, so that the order of the spec changes nothing.
+            // Sorted by name, so that the order of the spec changes nothing.
             let mut children = schema.children(kinds[next].table);
             children.sort_by_key(|&table| &schema.tables[table].name);
             for table in children {
@@ -134,7 +135,12 @@ impl<'t> Grove<'t> {
 
     /// The trees of all persons that were not taken out.
     pub(super) fn forest(&self, tables: &[Table], schema: &Schema, keys: Keys) -> Forest {
-        let quasi: Vec<Words> = self.encoded.iter().zip(&self.parents).map(|(e, parents)| codes(e, parents)).collect();
+        let codes = |(encoded, parents): (&Encoded<'_>, &Vec<u32>)| {
+            Words::new(parents.len(), encoded.domains.len(), |row, cells| {
+                cells.iter_mut().enumerate().for_each(|(column, cell)| *cell = encoded.code(column, row as u32));
+            })
+        };
+        let quasi: Vec<Words> = self.encoded.iter().zip(&self.parents).map(codes).collect();
         let numbers = number(&self.kinds, &self.parents, &quasi);
         let contents = self.contents(tables, schema, keys, &numbers);
 
@@ -143,26 +149,21 @@ impl<'t> Grove<'t> {
             &numbers.in_order
         };
         let persons: Vec<u32> = by_content(0).to_vec();
-        let mut starts = Vec::new();
-        let mut previous = None;
-        for (place, &person) in persons.iter().enumerate() {
-            let number = numbers[0].of_row[person as usize];
-            if previous.replace(number) != Some(number) {
-                starts.push(place as u32);
-            }
-        }
-        starts.push(persons.len() as u32);
+        let number = |person: u32| numbers[0].of_row[person as usize];
+        let alike = persons.chunk_by(|&a, &b| number(a) == number(b)).map(|alike| alike.iter().copied()).collect();
 
         let mut layers: Vec<ForestLayer> = Vec::with_capacity(self.kinds.len());
         for (kind, of_kind) in self.kinds.iter().enumerate() {
             let layer = match of_kind.parent {
-                None => ForestLayer {
-                    starts: (0..=persons.len() as u32).collect(),
-                    parent_slots: vec![0; persons.len()],
-                    numbers: Vec::new(),
-                    codes: Vec::new(),
-                    rows: persons.clone(),
-                },
+                None => {
+                    let rows = Lists::new(persons.clone(), (0..=persons.len() as u32).collect());
+                    ForestLayer {
+                        rows,
+                        parent_slots: vec![0; persons.len()],
+                        numbers: Vec::new(),
+                        codes: Words::default(),
+                    }
+                }
                 Some(parent) => {
                     below(&layers[parent], self.parents[parent].len(), &self.parents[kind], by_content(kind))
                 }
@@ -170,22 +171,18 @@ impl<'t> Grove<'t> {
             layers.push(layer);
         }
         for ((layer, numbers), words) in layers.iter_mut().zip(&numbers).zip(&quasi) {
-            layer.numbers = layer.rows.par_iter().map(|&row| numbers.of_row[row as usize]).collect();
-            layer.codes = vec![0; layer.rows.len() * words.width];
-            if words.width > 0 {
-                layer.codes.par_chunks_mut(words.width).zip(&layer.rows).for_each(|(codes, &row)| {
-                    codes.copy_from_slice(&words.cells[row as usize * words.width..][..words.width]);
-                });
-            }
+            let rows = layer.rows.items();
+            layer.numbers = rows.par_iter().map(|&row| numbers.of_row[row as usize]).collect();
+            layer.codes =
+                Words::new(rows.len(), words.width, |place, codes| codes.copy_from_slice(words.of_row(rows[place])));
         }
-        Forest { kinds: self.kinds.clone(), layers, persons, starts }
+        Forest { kinds: self.kinds.clone(), layers, persons: alike }
     }
 
-    /// Numbers by quasi cells first, so that alike rows are told apart neither by their place in the file nor where
-    /// their references are all that differs. Which of them is left out where they find no partner follows this order, so
-    /// it must not follow their values: a reader who knows the rule would know something about the missing row. So alike
-    /// rows stand by their own keys, and where a table has none, by a number that nobody can compute who does not have all
-    /// private tables (see [`Mixed`]). `None` where nothing is released as it is.
+    /// Numbers rows by their quasi cells first. Alike rows that find no partner are left out in this order, so among
+    /// them it must follow neither the file nor their values: a reader who knows the rule would learn something about
+    /// the missing row. So alike rows are ordered by their own keys, and where a table has none, by a number that only
+    /// somebody with all private tables can compute (see [`Mixed`]). `None` if nothing is released as it is.
     fn contents(&self, tables: &[Table], schema: &Schema, keys: Keys, numbers: &[Numbers]) -> Option<Vec<Numbers>> {
         let columns = |kind: &Kind| {
             let table = &tables[kind.table];
@@ -205,9 +202,7 @@ impl<'t> Grove<'t> {
             .zip(numbers.iter().zip(&columns))
             .map(|((position, kind), (numbers, columns)): ((usize, &Kind), _)| {
                 let key = own_key(schema, kind.table).map(|key| text_ranks(&tables[kind.table].columns[key]));
-                let width = columns.len() + 3;
-                let mut cells = vec![0; numbers.of_row.len() * width];
-                cells.par_chunks_mut(width).enumerate().for_each(|(row, cells)| {
+                Words::new(numbers.of_row.len(), columns.len() + 3, |row, cells| {
                     cells[0] = numbers.of_row[row];
                     cells[1] = key.as_ref().map_or(0, |ranks| ranks[row]);
                     cells[3..].iter_mut().zip(columns).for_each(|(cell, ranks)| *cell = ranks[row]);
@@ -215,107 +210,66 @@ impl<'t> Grove<'t> {
                     if person != NULL {
                         cells[2] = mixed.number(kind.table, row, (root, person as usize));
                     }
-                });
-                Words { width, cells }
+                })
             })
             .collect();
         Some(number(&self.kinds, &self.parents, &words))
     }
 }
 
-/// The key of a table that is no other row's: a key that is the foreign key too is the parent's.
+/// The key of a table, unless it is also the foreign key and so the parent's.
 fn own_key(schema: &Schema, table: usize) -> Option<usize> {
     let linked = &schema.tables[table];
     linked.key.filter(|&key| linked.parent.is_none_or(|parent| parent.foreign_key != key))
 }
 
-/// Per column that is released as it is, the rank of each row's text; null comes first.
+/// For each column that is released as it is, the rank of each row's text; null comes first.
 pub(super) fn copied_ranks(table: &Table, keys: Keys) -> Vec<Vec<u32>> {
-    let is_copied = |column: &&Column| match column.role {
-        Role::Sensitive | Role::Plain => true,
-        Role::Key => keys == Keys::Keep,
-        Role::Identifier | Role::Quasi | Role::PersonK | Role::Drop => false,
-    };
-    table.columns.iter().filter(is_copied).map(text_ranks).collect()
+    let is_kept_key = |column: &Column| column.role == Role::Key && keys == Keys::Keep;
+    table.columns.iter().filter(|column| is_copied(column) || is_kept_key(column)).map(text_ranks).collect()
 }
 
-pub(super) fn text_ranks(column: &Column) -> Vec<u32> {
-    let mut by_text: Vec<u32> = (0..column.texts.len() as u32).collect();
-    by_text.par_sort_unstable_by_key(|&id| column.texts.get(id));
-    let mut ranks = vec![0; by_text.len()];
-    for (rank, &id) in (1..).zip(&by_text) {
-        ranks[id as usize] = rank;
-    }
-    column.ids.iter().map(|&id| ranks.get(id as usize).copied().unwrap_or(0)).collect()
-}
-
-fn codes(encoded: &Encoded<'_>, parents: &[u32]) -> Words {
-    let width = encoded.domains.len();
-    let mut cells = vec![0; parents.len() * width];
-    if width > 0 {
-        cells.par_chunks_mut(width).enumerate().for_each(|(row, cells)| {
-            for (column, cell) in cells.iter_mut().enumerate() {
-                *cell = encoded.code(column, row as u32);
-            }
-        });
-    }
-    Words { width, cells }
-}
-
-/// The rows of a child table in the order of the rows they hang off.
+/// The rows of a child table in the order of their parent rows.
 fn below(above: &ForestLayer, n_parents: usize, parents: &[u32], in_order: &[u32]) -> ForestLayer {
-    let hanging = Hanging::new(n_parents, parents, in_order);
-    let mut layer = ForestLayer {
-        starts: Vec::with_capacity(above.starts.len()),
-        rows: Vec::with_capacity(in_order.len()),
-        parent_slots: Vec::with_capacity(in_order.len()),
-        numbers: Vec::new(),
-        codes: Vec::new(),
-    };
-    for person in above.starts.windows(2) {
-        layer.starts.push(layer.rows.len() as u32);
-        for (slot, &parent) in (0..).zip(&above.rows[person[0] as usize..person[1] as usize]) {
-            let children = hanging.of(parent);
-            layer.rows.extend_from_slice(children);
-            layer.parent_slots.extend(std::iter::repeat_n(slot, children.len()));
+    let hanging = hanging(n_parents, parents, in_order);
+    let children = |parent: u32| hanging.get(parent as usize).iter().copied();
+    let mut parent_slots = Vec::with_capacity(in_order.len());
+    for of_person in above.rows.iter() {
+        for (slot, &parent) in (0..).zip(of_person) {
+            parent_slots.extend(children(parent).map(|_| slot));
         }
     }
-    layer.starts.push(layer.rows.len() as u32);
-    layer
+    let rows = above.rows.iter().map(|of_person| of_person.iter().flat_map(|&parent| children(parent))).collect();
+    ForestLayer { rows, parent_slots, numbers: Vec::new(), codes: Words::default() }
 }
 
 impl Forest {
-    /// How many folded persons there are.
     pub(super) fn len(&self) -> usize {
-        self.starts.len() - 1
+        self.persons.len()
     }
 
     /// How many persons a folded one stands for.
     pub(super) fn weight(&self, folded: u32) -> u32 {
-        self.starts[folded as usize + 1] - self.starts[folded as usize]
+        self.persons.len_of(folded as usize)
     }
 
     /// The codes of a folded person's own cells.
     pub(super) fn codes(&self, folded: u32) -> &[u32] {
-        let n_quasi = self.kinds[0].n_quasi;
-        &self.layers[0].codes[self.starts[folded as usize] as usize * n_quasi..][..n_quasi]
+        self.layers[0].codes.of_row(self.persons.start(folded as usize) as u32)
     }
 
     /// The rows of the table of persons a folded person stands for.
     pub(super) fn members(&self, folded: u32) -> &[u32] {
-        &self.persons[self.starts[folded as usize] as usize..self.starts[folded as usize + 1] as usize]
+        self.persons.get(folded as usize)
     }
 
-    /// Per member of a folded person its rows of one table, by slot.
+    /// For each member of a folded person, its rows of one table, by slot.
     pub(super) fn rows_of_members(&self, folded: u32, kind: usize) -> impl Iterator<Item = &[u32]> {
-        let layer = &self.layers[kind];
-        let persons = self.starts[folded as usize]..self.starts[folded as usize + 1];
-        persons.map(move |person| {
-            &layer.rows[layer.starts[person as usize] as usize..layer.starts[person as usize + 1] as usize]
-        })
+        let persons = self.persons.start(folded as usize)..self.persons.start(folded as usize + 1);
+        persons.map(move |person| self.layers[kind].rows.get(person))
     }
 
-    /// Of each different subtree of a table, by its number, a folded person that has it and the slot.
+    /// For each different subtree of a table, by its number, a folded person that has it and the slot.
     pub(super) fn examples(&self, kind: usize) -> Vec<(u32, u32)> {
         let layer = &self.layers[kind];
         let n_subtrees = layer.numbers.iter().max().map_or(0, |&number| number as usize + 1);
@@ -358,12 +312,11 @@ impl Forest {
     /// The rows of one table of a folded person, by slot.
     pub(super) fn slots(&self, folded: u32, kind: usize) -> impl ExactSizeIterator<Item = Slot<'_>> {
         let layer = &self.layers[kind];
-        let n_quasi = self.kinds[kind].n_quasi;
-        let person = self.starts[folded as usize] as usize;
-        (layer.starts[person] as usize..layer.starts[person + 1] as usize).map(move |place| Slot {
+        let person = self.persons.start(folded as usize);
+        (layer.rows.start(person)..layer.rows.start(person + 1)).map(move |place| Slot {
             parent: layer.parent_slots[place],
             number: layer.numbers[place],
-            codes: &layer.codes[place * n_quasi..][..n_quasi],
+            codes: layer.codes.of_row(place as u32),
         })
     }
 }

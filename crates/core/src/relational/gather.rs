@@ -1,35 +1,35 @@
 //! Gathers each class around a person from those near it.
 //!
-//! The first person that is left begins a class. Of a window of persons in the order of similarity those are kept whose
-//! points are nearest to it, of these the ones whose trees are, and of these the nearest to the growing class joins,
-//! until it stands.
+//! The first person that is left begins a class. From a window of persons in the order of similarity, those with the
+//! nearest points are compared by their trees. Of those with the nearest trees, the one nearest to the growing class
+//! joins, until the class satisfies the rules.
 //!
 //! # Guarantee
 //! every full cluster may be a class
 //! # Deviations
-//! not in `[NCN08]`, whose single pass never looks back: a cluster waits for whoever comes, and whoever comes late finds
-//! clusters half full. On 1,000 made students at k = 5 gathering loses a tenth less
+//! not in `[NCN08]`, whose single pass never looks back: a cluster takes persons as they come, and those who come late
+//! find clusters half full. On 1,000 made students at k = 5 gathering loses a tenth less
 //! # Cost
 //! per class a look at the points of [`WINDOW`] persons and [`SIFTED`] pairings, and for each person that joins
 //! [`KEPT`] pairings; blocks of persons are independent of each other
 
 use rayon::prelude::*;
 
-use super::cost::{CostCounts, Meter, Scratch};
-use super::miracle::{Clusters, Task};
+use super::cost::{Meter, Scratch};
+use super::miracle::{Clusters, TreesTask};
 use super::representative::Representative;
 use super::requirement::Asker;
 
-/// Classes are gathered from so many persons.
+/// Classes are gathered from a window of this many persons.
 const WINDOW: usize = 1 << 13;
 
-/// So many of a window are compared with the first person of a class, and twelve times k where that is more.
+/// This many persons of a window, or twelve times k if that is more, are compared with the first person of a class.
 const SIFTED: usize = 256;
 
-/// So many of these are compared again and again while a class grows, and three times k where that is more.
+/// This many of these persons, or three times k if that is more, are compared again and again while a class grows.
 const KEPT: usize = 64;
 
-/// About so many persons, neighbours in the order of similarity, are gathered apart from all others.
+/// About this many persons, neighbours in the order of similarity, are gathered apart from all others.
 const BLOCK: usize = 1 << 14;
 
 /// How many persons one thread compares at a time.
@@ -38,37 +38,37 @@ const COMPARED: usize = 64;
 /// A folded person that waits for a class.
 struct Waiting {
     folded: u32,
-    /// `None` once it has found one.
+    /// The person; `None` once it has found a class.
     person: Option<Box<Representative>>,
 }
 
 /// Gathers classes from all persons of a task, in blocks side by side.
-pub(super) fn gather(task: &Task<'_>, meter: &Meter<'_>, scratch: &mut Scratch) -> Clusters {
+pub(super) fn gather(task: &TreesTask<'_>, meter: &Meter<'_>, scratch: &mut Scratch) -> Clusters {
     let persons: Vec<(u32, u32)> = (0..).zip(task.order.iter().copied()).collect();
     // Blocks are of a fixed size, so that what is gathered does not depend on the number of threads.
     let n_blocks = persons.len().div_ceil(BLOCK);
     let start = |block: usize| block * persons.len() / n_blocks;
-    let gathered: Vec<(Clusters, CostCounts)> = (0..n_blocks)
+    let gathered: Vec<(Clusters, u64)> = (0..n_blocks)
         .into_par_iter()
         .map(|block| {
             let mut scratch = Scratch::default();
             let of_block = &persons[start(block)..start(block + 1)];
-            (gather_from(task, meter, &mut scratch, of_block), scratch.counts)
+            (gather_from(task, meter, &mut scratch, of_block), scratch.n_pairs)
         })
         .collect();
     let mut clusters = Clusters::default();
-    for (of_block, counts) in gathered {
+    for (of_block, n_pairs) in gathered {
         clusters.full.extend(of_block.full);
         clusters.open.extend(of_block.open);
-        scratch.take_counts(counts);
+        scratch.n_pairs += n_pairs;
     }
     clusters
 }
 
-/// Gathers classes one after the other, each around the first of the given persons that is left; with each person stands
-/// when it was met.
+/// Gathers classes one after the other, each around the first of the given persons that is left. Each person comes with
+/// the time it was met.
 pub(super) fn gather_from(
-    task: &Task<'_>,
+    task: &TreesTask<'_>,
     meter: &Meter<'_>,
     scratch: &mut Scratch,
     persons: &[(u32, u32)],
@@ -81,8 +81,7 @@ pub(super) fn gather_from(
         waiting.retain(|waiting| waiting.person.is_some());
         let n_free = (WINDOW + 1).saturating_sub(waiting.len());
         waiting.extend(coming.by_ref().take(n_free).map(|&(met, folded)| {
-            let mut person = Representative::of_person(task.forest, folded);
-            person.met = met;
+            let person = Representative::of_person(task.forest, folded, met);
             Waiting { folded, person: Some(Box::new(person)) }
         }));
         let first = waiting.first_mut().and_then(|first| first.person.take());
@@ -111,13 +110,13 @@ pub(super) fn gather_from(
 
 /// The positions of those nearest to a class, nearest first.
 fn nearest_of(
-    task: &Task<'_>,
+    task: &TreesTask<'_>,
     meter: &Meter<'_>,
     scratch: &mut Scratch,
     class: &Representative,
     waiting: &[Waiting],
 ) -> Vec<usize> {
-    let k = task.judge.k() as usize;
+    let k = task.judge.k as usize;
     let first = class.members[0];
     let by_points = |(position, waiting): (usize, &Waiting)| {
         waiting.person.as_ref()?;
@@ -131,16 +130,16 @@ fn nearest_of(
 
     let profile = meter.profile(scratch, class);
     let by_trees = |scratch: &mut Scratch, part: &[(f64, usize)]| {
-        scratch.counts = CostCounts::default();
+        scratch.n_pairs = 0;
         let measured = part.iter().filter_map(|&(_, position)| {
             let person = waiting[position].person.as_ref()?;
             Some((meter.growth(scratch, (class, Some(&profile)), person, f64::INFINITY), position))
         });
-        (measured.collect::<Vec<_>>(), scratch.counts)
+        (measured.collect::<Vec<_>>(), scratch.n_pairs)
     };
-    let parts: Vec<(Vec<(f64, usize)>, CostCounts)> =
+    let parts: Vec<(Vec<(f64, usize)>, u64)> =
         sifted.par_chunks(COMPARED).map_init(Scratch::default, by_trees).collect();
-    parts.iter().for_each(|&(_, counts)| scratch.take_counts(counts));
+    scratch.n_pairs += parts.iter().map(|(_, n_pairs)| n_pairs).sum::<u64>();
     let measured = parts.into_iter().flat_map(|(measured, _)| measured).collect();
     smallest(measured, KEPT.max(3 * k)).into_iter().map(|(_, position)| position).collect()
 }
@@ -156,7 +155,7 @@ fn smallest(mut measured: Vec<(f64, usize)>, n_kept: usize) -> Vec<(f64, usize)>
     measured
 }
 
-/// Which of those that were near is nearest now; the first of equals.
+/// Finds the nearest now, among those that were near before; the first of equals.
 fn nearest_again(
     meter: &Meter<'_>,
     scratch: &mut Scratch,

@@ -1,54 +1,57 @@
-//! What becomes of clusters that are not full when the pass ends.
+//! Places the clusters that are not full when the pass ends.
 //!
-//! Their persons part and classes are gathered from them as far as they go, or they stay as they are where that loses much
-//! less in the end. Of what is left the heaviest goes first: it takes the nearest of the others in, as in the paper, or joins
-//! the full ones, whichever loses less. Where k is all that is asked its persons part, each to the full cluster nearest
-//! to it; else they stay together and go to the nearest full cluster that stands with them. What finds neither takes in
-//! full clusters, the nearest first, until it stands. Where the task says so, those persons are left out that lose less
-//! that way, the ones that gain most first.
+//! There are two ways to begin: the clusters dissolve and classes are gathered from their persons, as far as possible;
+//! or the clusters stay as they are, if that loses much less in the end. Then the heaviest remaining cluster goes
+//! first: it takes in the nearest of the others, as in the paper, or joins the full ones, whichever loses less. If only
+//! k is asked, its persons may separate, each going to the nearest full cluster. Otherwise they stay together and go to
+//! the nearest full cluster that satisfies the rules with them. A cluster that finds neither takes in full clusters,
+//! the nearest first, until it satisfies the rules. If the task allows it, persons who lose less by being left out are
+//! left out, those that gain most first.
 //!
 //! # Guarantee
-//! every class stands, unless all persons together do not
+//! Every class satisfies the rules, unless all persons together do not.
 //! # Paper
 //! algorithm 2 of `[NCN08]`, lines 13 to 22
 //! # Deviations
-//! the paper joins open clusters as they are, among themselves alone, and suppresses the last few; but half of its
-//! clusters are still open when 1000 persons have come, and two of them joined are more than a class needs
+//! The paper joins open clusters only with each other, as they are, and suppresses the last few. But half of its
+//! clusters are still open after 1000 persons, and two of them together are larger than a class needs to be.
 
 use kohort_model::Silent;
 use kohort_model::spec::Leftovers;
 
 use super::cost::{Meter, Scratch};
 use super::gather::gather_from;
-use super::miracle::{Clusters, Near, Task, nearest};
+use super::miracle::{Clusters, Near, TreesTask, nearest};
 use super::representative::Representative;
 use super::requirement::Asker;
+use crate::suppress;
 
-/// A person looks for a full cluster among so many that became full before it was met, and as many after: persons come
-/// in an order of similarity, so these are the ones like it.
+/// A person looks for a full cluster among this many that became full before the person was met, and as many after.
+/// Persons come in an order of similarity, so these clusters are similar to it.
 const WINDOW: usize = 1 << 8;
 
-/// Beside at most so many full clusters both ways to begin are tried.
+/// With at most this many full clusters, both ways to begin are tried.
 const FEW: usize = 1 << 10;
 
-/// Clusters stay as they are where that loses less than this share: classes that are gathered have no more than k.
+/// Clusters stay as they are only if that loses less than this share of what gathering loses. Gathering is preferred
+/// because its classes have no more than k persons.
 const MUCH_LESS: f64 = 0.95;
 
-/// So many of the nearest full clusters are asked whether a group may join them.
+/// This many of the nearest full clusters are checked: may the group join them?
 const ASKED: usize = 8;
 
-/// What becomes of clusters that are not full, at first.
+/// What happens first to clusters that are not full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum First {
-    /// Their persons part, and classes are gathered from them.
+    /// The clusters dissolve, and classes are gathered from their persons.
     Gather,
-    /// They stay as they are.
+    /// The clusters stay as they are.
     Keep,
 }
 
 /// The classes, once every cluster that is not full has found its place.
 pub(super) fn place(
-    task: &Task<'_>,
+    task: &TreesTask<'_>,
     meter: &Meter<'_>,
     scratch: &mut Scratch,
     clusters: Clusters,
@@ -59,7 +62,7 @@ pub(super) fn place(
     let n_cells: f64 = clusters.full.iter().chain(&clusters.open).map(Representative::n_cells).sum();
     let kept = (clusters.full.len() <= FEW).then(|| place_by(First::Keep, task, meter, scratch, clusters.clone()));
     let gathered = place_by(First::Gather, task, meter, scratch, clusters);
-    // Who is left out loses all cells.
+    // A person who is left out loses all cells.
     let loss =
         |classes: &[Representative]| n_cells - classes.iter().map(|class| class.n_cells() - class.loss()).sum::<f64>();
     match kept {
@@ -70,12 +73,12 @@ pub(super) fn place(
 
 fn place_by(
     first: First,
-    task: &Task<'_>,
+    task: &TreesTask<'_>,
     meter: &Meter<'_>,
     scratch: &mut Scratch,
     Clusters { full, open }: Clusters,
 ) -> Vec<Representative> {
-    let mut places = Places { task, meter, scratch, asker: Asker::new(task.judge), full };
+    let mut places = Placement { task, meter, scratch, asker: Asker::new(task.judge), full };
     let mut open = places.leave_out(open);
     if first == First::Gather {
         open = places.gather_again(&open);
@@ -106,24 +109,24 @@ fn place_by(
     places.full
 }
 
-/// Joins a class that may not stand by itself to the nearest of the others until it does.
+/// Joins a class that may not satisfy the rules to the nearest other classes until it does.
 pub(super) fn merge(
-    task: &Task<'_>,
+    task: &TreesTask<'_>,
     meter: &Meter<'_>,
     scratch: &mut Scratch,
     class: Representative,
     others: &mut Vec<Representative>,
 ) {
     let full = std::mem::take(others);
-    let mut places = Places { task, meter, scratch, asker: Asker::new(task.judge), full };
+    let mut places = Placement { task, meter, scratch, asker: Asker::new(task.judge), full };
     let mut class = class;
     places.take_in(&mut class);
     places.add(class);
     *others = places.full;
 }
 
-struct Places<'p, 'f> {
-    task: &'p Task<'f>,
+struct Placement<'p, 'f> {
+    task: &'p TreesTask<'f>,
     meter: &'p Meter<'p>,
     scratch: &'p mut Scratch,
     asker: Asker<'p>,
@@ -135,39 +138,29 @@ struct Places<'p, 'f> {
 #[derive(Clone, Copy)]
 struct Home {
     growth: f64,
-    /// The full cluster that takes the whole group; `None` where each person goes to its own.
+    /// The full cluster that takes the whole group; `None` if each person goes to its own nearest cluster.
     whole: Option<usize>,
 }
 
-impl Places<'_, '_> {
-    /// Takes those persons out that lose less by being left out, as far as the task allows.
+impl Placement<'_, '_> {
+    /// Takes persons out if they lose less by being left out, as far as the task allows.
     fn leave_out(&mut self, open: Vec<Representative>) -> Vec<Representative> {
         let task = self.task;
-        let forbidden = self.task.judge.measures_against_release();
-        if self.task.leftovers == Leftovers::Merge || self.task.allowance == 0 || forbidden || self.full.is_empty() {
+        let forbidden = task.judge.measures_against_release();
+        if task.leftovers == Leftovers::Merge || task.allowance == 0 || forbidden || self.full.is_empty() {
             return open;
         }
-        let mut leaving: Vec<(f64, u32)> = Vec::new();
+        let mut gaining: Vec<(f64, u32)> = Vec::new();
         for cluster in &open {
             for &member in &cluster.members {
-                let alone = person(self.task, member, cluster.met);
+                let alone = Representative::of_person(self.task.forest, member, cluster.met);
                 let growth = self.nearest_full(&alone).map_or(f64::INFINITY, |near| near.growth);
                 if growth > alone.n_cells() {
-                    leaving.push(((growth - alone.n_cells()) / alone.weight as f64, member));
+                    gaining.push(((growth - alone.n_cells()) / alone.weight as f64, member));
                 }
             }
         }
-        leaving.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        let mut allowance = self.task.allowance;
-        let mut left_out: Vec<u32> = Vec::new();
-        for (_, member) in leaving {
-            let weight = u64::from(self.task.forest.weight(member));
-            if weight <= allowance {
-                allowance -= weight;
-                left_out.push(member);
-            }
-        }
-        left_out.sort_unstable();
+        let left_out = suppress::leaving(gaining, task.allowance, |member| task.forest.weight(member));
         let stays = |member: &&u32| left_out.binary_search(member).is_err();
         let mut rest = Vec::new();
         for cluster in open {
@@ -175,21 +168,25 @@ impl Places<'_, '_> {
                 rest.push(cluster);
                 continue;
             }
-            let members = cluster.members.iter().filter(stays).map(|&member| person(task, member, cluster.met));
+            let members = cluster
+                .members
+                .iter()
+                .filter(stays)
+                .map(|&member| Representative::of_person(task.forest, member, cluster.met));
             let joined = members.reduce(|joined, alone| joined.join(&alone, self.meter, self.scratch));
             rest.extend(joined);
         }
         rest
     }
 
-    /// Parts clusters, and gathers their persons to full ones as far as they go.
+    /// Dissolves clusters, and gathers full ones from their persons as far as possible.
     fn gather_again(&mut self, open: &[Representative]) -> Vec<Representative> {
         let mut persons: Vec<(u32, u32)> = Vec::new();
         for cluster in open {
             persons.extend(cluster.members.iter().map(|&member| (cluster.met, member)));
         }
         persons.sort_unstable();
-        let task = Task { progress: &Silent, ..*self.task };
+        let task = TreesTask { progress: &Silent, ..*self.task };
         let Clusters { full, open } = gather_from(&task, self.meter, self.scratch, &persons);
         full.into_iter().for_each(|class| self.add(class));
         open
@@ -210,7 +207,7 @@ impl Places<'_, '_> {
         if self.task.judge.all_ask_alike() {
             let mut growth = -group.loss();
             for &member in &group.members {
-                let alone = person(self.task, member, group.met);
+                let alone = Representative::of_person(self.task.forest, member, group.met);
                 growth += self.nearest_full(&alone)?.growth;
             }
             return Some(Home { growth, whole: None });
@@ -236,8 +233,8 @@ impl Places<'_, '_> {
             return self.join_at(position, group);
         }
         for &member in &group.members {
-            let alone = person(self.task, member, group.met);
-            // Looked for once more: the person before has made a box wider.
+            let alone = Representative::of_person(self.task.forest, member, group.met);
+            // Search again, because the person before may have widened a box.
             if let Some(near) = self.nearest_full(&alone) {
                 self.join_at(near.position, &alone);
             }
@@ -257,7 +254,7 @@ impl Places<'_, '_> {
         self.full.insert(position, group);
     }
 
-    /// Lets a group take in full clusters until it stands, or there are no more.
+    /// Lets a group take in full clusters until it satisfies the rules, or no cluster is left.
     fn take_in(&mut self, group: &mut Representative) {
         while !self.asker.stands_after_all(group) {
             let near = nearest(self.meter, self.scratch, &self.full, |full| (full, None), group);
@@ -266,10 +263,4 @@ impl Places<'_, '_> {
             *group = group.join(&other, self.meter, self.scratch);
         }
     }
-}
-
-fn person(task: &Task<'_>, folded: u32, met: u32) -> Representative {
-    let mut person = Representative::of_person(task.forest, folded);
-    person.met = met;
-    person
 }

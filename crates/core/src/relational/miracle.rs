@@ -16,33 +16,33 @@ use kohort_model::Progress;
 use kohort_model::spec::{ClusteringSpec, Leftovers};
 use rayon::prelude::*;
 
-use super::cost::{CostCounts, Meter, Profile, Scratch};
+use super::cost::{Meter, Profile, Scratch};
 use super::forest::Forest;
 use super::order::Points;
 use super::representative::Representative;
-use super::requirement::{Asker, Judge};
+use super::requirement::{Asker, TreesJudge};
 
-/// The threshold where the spec has none.
+/// The threshold if the spec gives none.
 const DEFAULT_THRESHOLD: f64 = 0.15;
 
-/// The limit where the spec has none: that of the paper's experiments.
+/// The limit if the spec gives none: that of the paper's experiments.
 const DEFAULT_LIMIT: u32 = 150;
 
 /// How many clusters one thread compares at a time.
 const COMPARED: usize = 32;
 
-/// How many persons are placed before whoever waits is told.
+/// Progress is reported after this many persons.
 const TOLD_EVERY: usize = 1 << 10;
 
 /// Persons that are to be put into classes.
 #[derive(Clone, Copy)]
-pub(super) struct Task<'f> {
+pub(super) struct TreesTask<'f> {
     pub(super) forest: &'f Forest,
     /// Folded persons, similar ones near each other.
     pub(super) order: &'f [u32],
     /// The same persons as points.
     pub(super) points: &'f Points,
-    pub(super) judge: &'f Judge<'f>,
+    pub(super) judge: &'f TreesJudge<'f>,
     pub(super) clustering: ClusteringSpec,
     /// How many persons may still be left out.
     pub(super) allowance: u64,
@@ -50,10 +50,10 @@ pub(super) struct Task<'f> {
     pub(super) progress: &'f dyn Progress,
 }
 
-impl Task<'_> {
-    /// Quasi cells of everybody's rows.
+impl TreesTask<'_> {
+    /// The number of quasi cells of everybody's rows.
     pub(super) fn n_cells(&self) -> f64 {
-        self.order.iter().map(|&folded| Representative::of_person(self.forest, folded).n_cells()).sum()
+        self.order.iter().map(|&folded| Representative::of_person(self.forest, folded, 0).n_cells()).sum()
     }
 }
 
@@ -72,7 +72,7 @@ pub(super) struct Near {
 }
 
 /// The pass over all persons; `None` as soon as it is certain to lose more than `most`.
-pub(super) fn pass(task: &Task<'_>, meter: &Meter<'_>, scratch: &mut Scratch, most: f64) -> Option<Clusters> {
+pub(super) fn pass(task: &TreesTask<'_>, meter: &Meter<'_>, scratch: &mut Scratch, most: f64) -> Option<Clusters> {
     let threshold = task.clustering.threshold.unwrap_or(DEFAULT_THRESHOLD);
     let limit = task.clustering.cluster_limit.unwrap_or(DEFAULT_LIMIT).max(1) as usize;
     let mut asker = Asker::new(task.judge);
@@ -86,8 +86,7 @@ pub(super) fn pass(task: &Task<'_>, meter: &Meter<'_>, scratch: &mut Scratch, mo
         if task.progress.is_cancelled() {
             return None;
         }
-        let mut person = Representative::of_person(task.forest, folded);
-        person.met = met;
+        let mut person = Representative::of_person(task.forest, folded, met);
         if asker.stands(&mut person) {
             full.push(person);
             continue;
@@ -143,14 +142,14 @@ pub(super) fn nearest<T: Sync>(
     if others.len() <= COMPARED {
         return search(scratch, 0, others);
     }
-    let parts: Vec<(Option<Near>, CostCounts)> = others
+    let parts: Vec<(Option<Near>, u64)> = others
         .par_chunks(COMPARED)
         .enumerate()
         .map_init(Scratch::default, |scratch, (part, others)| {
-            scratch.counts = CostCounts::default();
-            (search(scratch, part * COMPARED, others), scratch.counts)
+            scratch.n_pairs = 0;
+            (search(scratch, part * COMPARED, others), scratch.n_pairs)
         })
         .collect();
-    parts.iter().for_each(|&(_, counts)| scratch.take_counts(counts));
+    scratch.n_pairs += parts.iter().map(|(_, n_pairs)| n_pairs).sum::<u64>();
     parts.into_iter().filter_map(|(near, _)| near).min_by(|a, b| a.growth.total_cmp(&b.growth))
 }

@@ -1,20 +1,21 @@
 //! [`Mixed`]: numbers of rows that follow from all private cells together, and look like chance.
 //!
-//! Something has to say which of two alike rows is left out. Not the order of the input, which others may know and which must
-//! change nothing; not their values, of which the choice would tell; and there is no chance here but the seed, which is
-//! public unless somebody sets it. So a hash of all cells of all tables decides: whoever lacks any of them, the rows that were
-//! left out included, can't tell which choice follows from which values.
+//! A rule must say which of two alike rows is left out. The order of the input must not decide, because others may know
+//! it; nor the values, because the choice would tell something of them; nor the seed, which is public unless somebody
+//! sets it. So a hash of all cells of all tables decides. Without all of these cells, those of the rows left out
+//! included, nobody can tell which choice follows from which values.
 //!
 //! # Guarantee
 //! numbers depend neither on the order of rows nor on that of tables
 //! # Limits
-//! somebody who knows all private cells but one can try them: then the choice tells as much as any other rule
+//! Somebody who knows all private cells but one can try the values of that one. Then the choice tells as much as any
+//! other rule.
 //! # Cost   each distinct text is hashed once, each cell mixed once
 
 use kohort_model::{NULL, Table};
 use rayon::prelude::*;
 
-/// Per table and row a hash of its cells, and one of all tables.
+/// For each table and row, a hash of its cells, and one of all tables.
 pub(super) struct Mixed {
     of_rows: Vec<Vec<u64>>,
     of_all: u64,
@@ -36,7 +37,6 @@ impl Mixed {
     }
 }
 
-/// Per row a hash of its cells.
 fn hashes(table: &Table) -> Vec<u64> {
     let columns: Vec<(u64, Vec<u64>, &[u32])> = table
         .columns

@@ -6,11 +6,11 @@
 //! would lose at best: rows that find no partner below a node must look for one above it.
 //!
 //! # Guarantee
-//! points follow the cells, never the input
+//! Points depend on the cells, never on the order of the input.
 //! # Paper
 //! `[NCN08]` leaves the order of persons open
 //! # Deviations
-//! of hierarchies with many nodes the lowest levels are left out, as if pairs within one group lost nothing
+//! If a hierarchy has many nodes, its lowest levels are left out, as if pairs within one group lost nothing.
 //! # Cost
 //! at most [`GROUPS`] bytes per person, and a sort of all persons as often as they can be halved
 
@@ -19,13 +19,13 @@ use rayon::prelude::*;
 use super::forest::Forest;
 use crate::encode::{Domain, Encoded, Tree};
 
-/// Rows of child tables are counted in about so many groups of values, all columns together.
+/// Rows of child tables are counted in about this many groups of values, over all columns.
 const GROUPS: usize = 512;
 
-/// A column without a hierarchy is counted above so many thresholds.
+/// A column without a hierarchy is counted above this many thresholds.
 const THRESHOLDS: u32 = 15;
 
-/// Weights are whole multiples of one over this.
+/// Weights are whole multiples of one divided by this number.
 const UNIT: f64 = 1024.0;
 
 /// Fewer persons than this are not parted further.
@@ -40,7 +40,7 @@ pub(super) struct Points {
     n_groups: usize,
     /// Rows per group of values.
     counts: Vec<u8>,
-    /// Per group what a row more or less weighs.
+    /// For each group, the weight of one row more or less.
     weights: Vec<i16>,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Points {
 struct Groups {
     first: usize,
     runs: Vec<(u32, u32, f64)>,
-    /// Per code the groups that hold it.
+    /// For each code, the groups that hold it.
     of_code: Vec<Vec<u32>>,
 }
 
@@ -98,8 +98,8 @@ impl Points {
         Points { n_own, own, n_groups, counts, weights }
     }
 
-    /// Folded persons, those with similar trees near each other: halved at the median of the coordinate that varies
-    /// most, and the halves likewise.
+    /// The folded persons in an order in which similar trees are near each other. Persons are halved at the median of
+    /// the coordinate that varies most, and so is each half.
     pub(super) fn by_similarity(&self, n_persons: usize) -> Vec<u32> {
         let mut order: Vec<u32> = (0..n_persons as u32).collect();
         let mut parts: Vec<&mut [u32]> = vec![&mut order];
@@ -156,7 +156,7 @@ impl Points {
     }
 }
 
-/// Where a code stands between the first and the last.
+/// The position of a code between the first code and the last, 0 to 1.
 fn place(domain: &Domain, code: u32) -> f32 {
     match domain.tree() {
         None if Some(code) != domain.null() => domain.width(0, code) as f32,
@@ -203,7 +203,7 @@ fn levels(domain: &Domain, tree: &Tree, most: usize) -> Vec<(u32, u32, f64)> {
             }
         }
         if runs.is_empty() && below.len() > most {
-            // A flat hierarchy with many values: neighbours share a group.
+            // A flat hierarchy with many values: let neighbours share a group.
             let step = below.len().div_ceil(most.max(1));
             return below.chunks(step).map(|part| (part[0].0, part[part.len() - 1].1, 1.0)).collect();
         }

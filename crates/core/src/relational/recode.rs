@@ -1,31 +1,22 @@
 //! From classes of trees to released tables.
 //!
 //! # Guarantee
-//! rows that are left out show nothing; every quasi cell covers its original; keys are renumbered in the released
-//! order, the same in a table and in those that point to it. Persons stand in the order of their released trees, first
-//! by quasi cells and then by the cells released as they are; a person's rows likewise. Rows that still tie are equal in
-//! everything a reader sees, below them too. A key that joins no tables is not released, and a
-//! reference that is not kept is null
+//! Rows that are left out show nothing, and every quasi cell covers its original. Keys are renumbered in the released
+//! order, in the same way in a table and in those that point to it. Persons are in the order of their released trees,
+//! first by quasi cells and then by the cells released as they are, and so are the rows of a person. Rows that still
+//! tie are equal in everything a reader sees, below them too. A key that joins no tables is not released, and a
+//! reference that is not kept is null.
 
 use kohort_model::spec::{Keys, Order};
-use kohort_model::{Cells, NULL, ReleasedColumn, ReleasedTable, Role, Schema, Table, Texts};
+use kohort_model::{Cells, NULL, ReleasedColumn, ReleasedTable, Role, Schema, Spec, Table};
 use rayon::prelude::*;
 
-use super::arrange::Places;
-use super::canonical::{Hanging, Numbers, Words, number};
+use super::arrange::RowPlaces;
+use super::canonical::{Numbers, Words, hanging, number};
 use super::forest::{Grove, copied_ranks};
 use super::references::{Kept, Planned};
 use super::shown::{Shown, ShownLayer};
-use crate::encode::Domain;
-
-/// What becomes of rows and keys.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RecodeOptions {
-    /// The order of released rows.
-    pub(super) order: Order,
-    /// What becomes of keys.
-    pub(super) keys: Keys,
-}
+use crate::recode::label;
 
 /// The released tables of all plans, each with its position in the schema.
 pub(super) fn recode(
@@ -33,17 +24,17 @@ pub(super) fn recode(
     schema: &Schema,
     planned: &[Planned<'_>],
     kept: &Kept,
-    options: RecodeOptions,
+    spec: &Spec,
 ) -> Vec<(usize, ReleasedTable)> {
-    let sequences = match options.order {
+    let sequences = match spec.order {
         Order::Input => planned.iter().map(|plan| as_in_the_input(&plan.shown)).collect(),
-        Order::Sorted => by_content(tables, schema, planned, kept, options.keys),
+        Order::Sorted => by_content(tables, schema, planned, kept, spec.keys),
     };
     let mut numbers: Vec<Vec<u32>> = vec![Vec::new(); tables.len()];
     for (plan, sequences) in planned.iter().zip(&sequences) {
         number_keys(schema, &plan.grove, &plan.shown, sequences, &mut numbers);
     }
-    let recoding = Recoding { tables, schema, kept, options, numbers };
+    let recoding = Recoding { tables, schema, kept, keys: spec.keys, numbers };
     let mut released = Vec::with_capacity(tables.len());
     for (plan, sequences) in planned.iter().zip(&sequences) {
         let of_plan: Vec<(usize, ReleasedTable)> = sequences
@@ -56,7 +47,7 @@ pub(super) fn recode(
     released
 }
 
-/// Per kind its rows in the order of the input.
+/// For each kind, its rows in the order of the input.
 fn as_in_the_input(shown: &Shown) -> Vec<Vec<u32>> {
     let released = |layer: &ShownLayer| {
         (0..).zip(&layer.node_of_row).filter(|&(_, &node)| node != NULL).map(|(row, _)| row).collect()
@@ -64,7 +55,7 @@ fn as_in_the_input(shown: &Shown) -> Vec<Vec<u32>> {
     shown.layers.iter().map(released).collect()
 }
 
-/// Per plan and kind its rows by what they show.
+/// For each plan and kind, its rows by what they show.
 fn by_content(
     tables: &[Table],
     schema: &Schema,
@@ -75,13 +66,10 @@ fn by_content(
     let contents = |plan: &Planned<'_>| {
         let words = plan.grove.kinds.iter().zip(&plan.shown.layers).map(|(kind, layer)| {
             let ranks = copied_ranks(&tables[kind.table], keys);
-            let width = ranks.len() + 1;
-            let mut cells = vec![0; layer.looks.len() * width];
-            cells.par_chunks_mut(width).enumerate().for_each(|(row, cells)| {
+            Words::new(layer.looks.len(), ranks.len() + 1, |row, cells| {
                 cells[0] = layer.looks[row];
                 cells[1..].iter_mut().zip(&ranks).for_each(|(cell, ranks)| *cell = ranks[row]);
-            });
-            Words { width, cells }
+            })
         });
         let words: Vec<Words> = words.collect();
         let parents: Vec<Vec<u32>> = plan.shown.layers.iter().map(|layer| layer.parents.clone()).collect();
@@ -89,7 +77,7 @@ fn by_content(
     };
     let mut numbers: Vec<Vec<Numbers>> = planned.iter().map(contents).collect();
     if schema.has_references() {
-        let places = Places::of(schema, planned, &numbers, kept);
+        let places = RowPlaces::of(schema, planned, &numbers, kept);
         for (plan, numbers) in planned.iter().zip(&mut numbers) {
             for (kind, Numbers { of_row, in_order }) in plan.grove.kinds.iter().zip(numbers) {
                 in_order.par_sort_by_key(|&row| (of_row[row as usize], places.of_row(kind.table, row)));
@@ -104,8 +92,8 @@ fn by_content(
                 None => in_order.clone(),
                 Some(parent) => {
                     let layers = &plan.shown.layers;
-                    let hanging = Hanging::new(layers[parent].parents.len(), &layers[kind].parents, in_order);
-                    sequences[parent].iter().flat_map(|&row| hanging.of(row)).copied().collect()
+                    let hanging = hanging(layers[parent].parents.len(), &layers[kind].parents, in_order);
+                    sequences[parent].iter().flat_map(|&row| hanging.get(row as usize)).copied().collect()
                 }
             };
             sequences.push(sequence);
@@ -132,18 +120,18 @@ fn number_keys(schema: &Schema, grove: &Grove<'_>, shown: &Shown, sequences: &[V
     }
 }
 
-/// What the cells of all tables depend on.
+/// Everything that the cells of released tables depend on.
 struct Recoding<'r> {
     tables: &'r [Table],
     schema: &'r Schema,
     kept: &'r Kept,
-    options: RecodeOptions,
-    /// Per table and row the number of its key.
+    keys: Keys,
+    /// For each table and row, the number of its key.
     numbers: Vec<Vec<u32>>,
 }
 
 impl Recoding<'_> {
-    /// One table of a plan, its rows in this sequence.
+    /// One table of a plan, with its rows in this order.
     fn released(&self, plan: &Planned<'_>, kind: usize, sequence: &[u32]) -> ReleasedTable {
         let (grove, layer) = (&plan.grove, &plan.shown.layers[kind]);
         let of_kind = &grove.kinds[kind];
@@ -156,13 +144,17 @@ impl Recoding<'_> {
             match table.columns[source].role {
                 Role::Quasi => {
                     let column = grove.encoded[kind].columns.iter().position(|&column| column == source)?;
-                    Some(render(&grove.encoded[kind].domains[column], layer, column, of_kind.n_quasi, sequence))
+                    let intervals: Vec<(u32, u32)> =
+                        layer.bounds.iter().skip(column).step_by(of_kind.n_quasi).copied().collect();
+                    let (labels, of_nodes) = label(&grove.encoded[kind].domains[column], &intervals);
+                    let id = |&row: &u32| of_nodes[layer.node_of_row[row as usize] as usize];
+                    Some(Cells::Recoded { labels, ids: sequence.par_iter().map(id).collect() })
                 }
                 Role::Sensitive | Role::Plain => Some(Cells::Copied),
                 Role::Identifier | Role::PersonK | Role::Drop => None,
-                // A key is released only where another table points to it.
+                // A key is released only if another table points to it.
                 Role::Key if !self.schema.joins_by(of_kind.table, source) => None,
-                Role::Key if self.options.keys == Keys::Keep => Some(Cells::Copied),
+                Role::Key if self.keys == Keys::Keep => Some(Cells::Copied),
                 Role::Key if is_foreign_key => {
                     let parent = linked.parent?.table;
                     Some(surrogates(&|row| self.numbers[parent][layer.parents[row as usize] as usize]))
@@ -171,7 +163,7 @@ impl Recoding<'_> {
                     None => Some(surrogates(&|row| self.numbers[of_kind.table][row as usize])),
                     Some(position) => {
                         let numbers = &self.numbers[linked.references[position].table];
-                        let targets = &self.kept.targets[of_kind.table][position];
+                        let targets = &self.kept[of_kind.table][position];
                         let number = |target: u32| if target == NULL { NULL } else { numbers[target as usize] };
                         Some(surrogates(&|row| number(targets[row as usize])))
                     }
@@ -185,22 +177,4 @@ impl Recoding<'_> {
             .collect();
         ReleasedTable { name: table.name.clone(), rows: sequence.to_vec(), columns }
     }
-}
-
-/// The cells of a quasi column.
-fn render(domain: &Domain, layer: &ShownLayer, column: usize, n_quasi: usize, sequence: &[u32]) -> Cells {
-    let interval = |node: usize| layer.bounds[node * n_quasi + column];
-    let n_nodes = layer.n_rows.len();
-    let mut intervals: Vec<(u32, u32)> = (0..n_nodes).map(interval).collect();
-    intervals.par_sort_unstable();
-    intervals.dedup();
-    let mut labels = Texts::new();
-    let id_of_interval: Vec<u32> =
-        intervals.iter().map(|&hull| domain.label(hull).map_or(NULL, |text| labels.push(&text))).collect();
-    let id_of_node: Vec<u32> = (0..n_nodes)
-        .into_par_iter()
-        .map(|node| id_of_interval[intervals.partition_point(|other| *other < interval(node))])
-        .collect();
-    let ids = sequence.par_iter().map(|&row| id_of_node[layer.node_of_row[row as usize] as usize]).collect();
-    Cells::Recoded { labels, ids }
 }

@@ -1,19 +1,21 @@
 //! Which references stay, once persons are in classes.
 //!
-//! A reference shows who shares a target and whose target looks like what, of the row that has it and of the row it
-//! names. So references of a class stay together or not at all: of a *spot*, the rows of one class that stand at the same
-//! place of their persons' trees, so many references are kept that every row of the spot they lead to is named by equally
-//! many. Persons who keep theirs and persons who don't are two classes from then on. All other references become null.
+//! A reference tells something about the row that has it and about the row it names: who shares a target, and what the
+//! target looks like. So references of a class stay together or not at all. A *spot* is the rows of one class at the
+//! same place of their persons' trees. The references that are kept from one spot to another are chosen so that every
+//! row of the target spot is named equally often. Persons who keep theirs and persons who don't are two classes from
+//! then on. All other references become null.
 //!
 //! # Guarantee
-//! Kept references are true. Rows of a spot look the same, whoever follows references forth and back, at any depth: each
-//! names the same number of rows of every other spot, and is named by as many. No references make a circle, so what looks
-//! the same by following references can also be exchanged (see the verifier). Every class has the persons and values it
-//! needs. A null may stand for a reference that was removed, for a row that was left out, or for a private null.
+//! Kept references are true. Rows of a spot look the same to a reader who follows references forth and back, at any
+//! depth: each names the same number of rows of every other spot, and is named by as many. No references make a circle,
+//! so rows that look the same by following references can also be exchanged (see the verifier). Every class has the
+//! persons and values it needs. A null may stand for a reference that was removed, for a row that was left out, or for
+//! a private null.
 //! # Deviations
-//! Greedy: spots with most references first, and a class that takes part in kept references is never parted again. A person
-//! keeps references to one row per spot and column. Whose reference is kept, of several who could, follows their keys, and
-//! where persons have none the order of the input.
+//! Greedy: spots with most references first, and a class that takes part in kept references is never parted again. A
+//! person keeps references to one row per spot and column. Of several persons who could keep theirs, the first by key
+//! does, or the first of the input if persons have no keys.
 //! # Cost
 //! One sort of all references, and per spot as many steps as it has references.
 
@@ -22,86 +24,89 @@ use std::collections::{BTreeMap, BTreeSet};
 use kohort_model::spec::Keys;
 use kohort_model::{NULL, Requirement, Schema, Table};
 
-use super::forest::{Forest, Grove, copied_ranks, text_ranks};
-use super::requirement::{Judge, RowAsker};
+use super::forest::{Forest, Grove, copied_ranks};
+use super::requirement::{Asker, TreesJudge};
 use super::shown::Shown;
+use crate::ranks::text_ranks;
 use crate::requirement::{Rules, UnfitColumn};
 
-/// One table of persons and what hangs off it, in classes.
+/// One table of persons and the tables below it, in classes.
 pub(super) struct Planned<'t> {
     pub(super) root: usize,
     pub(super) grove: Grove<'t>,
     pub(super) forest: Forest,
     pub(super) shown: Shown,
-    /// What each person needs.
+    /// The rules of the persons, which know the k that each needs.
     pub(super) needed: Rules,
     pub(super) n_in: u64,
 }
 
-/// Per table and reference, which row each row references in the release; [`NULL`] where it shows none.
-#[derive(Debug)]
-pub(super) struct Kept {
-    pub(super) targets: Vec<Vec<Vec<u32>>>,
+/// For each table and reference, which row each row references in the release; [`NULL`] if it shows none.
+pub(super) type Kept = Vec<Vec<Vec<u32>>>;
+
+/// For each table, its plan and its position in the plan.
+pub(super) fn places(planned: &[Planned<'_>], n_tables: usize) -> Vec<(usize, usize)> {
+    let mut places = vec![(0, 0); n_tables];
+    for (plan, of_plan) in planned.iter().enumerate() {
+        for (kind, of_kind) in of_plan.grove.kinds.iter().enumerate() {
+            places[of_kind.table] = (plan, kind);
+        }
+    }
+    places
 }
 
-/// Chooses the references that stay, and parts classes where some of their persons keep theirs.
+/// Chooses the references that stay, and divides classes in which only some persons keep theirs.
 pub(super) fn keep(
     tables: &[Table],
     schema: &Schema,
     requirements: &[Vec<Requirement>],
     planned: &mut [Planned<'_>],
 ) -> Result<Kept, UnfitColumn> {
-    let nothing =
-        |table: &kohort_model::SchemaTable, rows: &Table| vec![vec![NULL; rows.n_rows]; table.references.len()];
-    let targets = schema.tables.iter().zip(tables).map(|(table, rows)| nothing(table, rows)).collect();
-    let mut kept = Kept { targets };
+    let nothing = schema.tables.iter().zip(tables);
+    let mut kept: Kept = nothing.map(|(table, rows)| vec![vec![NULL; rows.n_rows]; table.references.len()]).collect();
     if !schema.has_references() {
         return Ok(kept);
     }
-    {
-        let shown = planned.iter().map(|plan| {
-            let is_shown = |kind: usize, row: u32| plan.shown.layers[kind].node_of_row[row as usize] != NULL;
-            Judge::new(tables, &plan.grove, &plan.forest, requirements, is_shown)
-        });
-        let judges: Vec<Judge<'_>> = shown.collect::<Result<_, _>>()?;
-        let mut choice = Choice::new(tables, schema, planned, &judges);
-        for offer in Offer::all(tables, schema, &choice) {
-            // Classes may have been parted since, so that what was one spot is two.
-            let mut now: BTreeMap<(u32, u32), Vec<(u32, u32)>> = BTreeMap::new();
-            let to = schema.tables[offer.table].references[offer.reference].table;
-            for (row, target) in offer.rows {
-                let spots = (choice.spot[offer.table][row as usize], choice.spot[to][target as usize]);
-                now.entry(spots).or_default().push((row, target));
-            }
-            for ((from_spot, to_spot), rows) in now {
-                let edge = Edge { table: offer.table, from_spot, to, to_spot };
-                for (row, target) in choice.take(edge, &rows) {
-                    kept.targets[offer.table][offer.reference][row as usize] = target;
-                }
+    let judges = planned.iter().map(|plan| {
+        let is_shown = |kind: usize, row: u32| plan.shown.layers[kind].node_of_row[row as usize] != NULL;
+        TreesJudge::new(tables, &plan.grove, &plan.forest, requirements, is_shown)
+    });
+    let judges: Vec<TreesJudge<'_>> = judges.collect::<Result<_, _>>()?;
+    let mut choice = Choice::new(tables, schema, planned, &judges);
+    for offer in ReferenceSet::all(tables, schema, &choice) {
+        // Classes may have been divided since, so that one spot has become two.
+        let mut now: BTreeMap<(u32, u32), Vec<(u32, u32)>> = BTreeMap::new();
+        let to = schema.tables[offer.table].references[offer.reference].table;
+        for (row, target) in offer.rows {
+            let spots = (choice.spot[offer.table][row as usize], choice.spot[to][target as usize]);
+            now.entry(spots).or_default().push((row, target));
+        }
+        for ((from_spot, to_spot), rows) in now {
+            let edge = Edge { table: offer.table, from_spot, to, to_spot };
+            for (row, target) in choice.take(edge, &rows) {
+                kept[offer.table][offer.reference][row as usize] = target;
             }
         }
-        let classes: Vec<Vec<u32>> = planned.iter().map(|plan| choice.spot[plan.root].clone()).collect();
-        drop(choice);
-        drop(judges);
-        for (plan, classes) in planned.iter_mut().zip(classes) {
-            plan.shown.part_classes(&classes);
-        }
+    }
+    let classes: Vec<Vec<u32>> = planned.iter().map(|plan| choice.spot[plan.root].clone()).collect();
+    for (plan, classes) in planned.iter_mut().zip(classes) {
+        plan.shown.part_classes(&classes);
     }
     Ok(kept)
 }
 
 /// References of one column that lead from rows that look the same to rows that look the same.
-struct Offer {
+struct ReferenceSet {
     table: usize,
     reference: usize,
-    /// Each with the row it references.
+    /// The rows, each with the row it references.
     rows: Vec<(u32, u32)>,
 }
 
-impl Offer {
+impl ReferenceSet {
     /// All references between rows that are shown, most of a kind first.
-    fn all(tables: &[Table], schema: &Schema, choice: &Choice<'_, '_>) -> Vec<Offer> {
-        let mut offers: BTreeMap<(u32, usize, u32), Offer> = BTreeMap::new();
+    fn all(tables: &[Table], schema: &Schema, choice: &Choice<'_, '_>) -> Vec<ReferenceSet> {
+        let mut offers: BTreeMap<(u32, usize, u32), ReferenceSet> = BTreeMap::new();
         for (table, linked) in schema.tables.iter().enumerate() {
             for (reference, &to) in linked.references.iter().enumerate() {
                 let targets = schema.reference_rows(tables, table, to);
@@ -109,12 +114,12 @@ impl Offer {
                     let (from, at) = (choice.spot[table][row as usize], choice.spot[to.table][target as usize]);
                     if from != NULL && at != NULL {
                         let offer = offers.entry((from, reference, at));
-                        offer.or_insert(Offer { table, reference, rows: Vec::new() }).rows.push((row, target));
+                        offer.or_insert(ReferenceSet { table, reference, rows: Vec::new() }).rows.push((row, target));
                     }
                 }
             }
         }
-        let mut offers: Vec<Offer> = offers.into_values().collect();
+        let mut offers: Vec<ReferenceSet> = offers.into_values().collect();
         // Stable, so that equally large ones stay in the order of their spots.
         offers.sort_by_key(|offer| std::cmp::Reverse(offer.rows.len()));
         offers
@@ -133,24 +138,24 @@ struct Edge {
 /// Where references may be kept: spots, and who is connected with whom already.
 struct Choice<'p, 't> {
     planned: &'p [Planned<'t>],
-    judges: &'p [Judge<'p>],
-    /// Per table the plan it is of, and its position there.
+    judges: &'p [TreesJudge<'p>],
+    /// For each table its plan, and its position in the plan.
     place: Vec<(usize, usize)>,
-    /// Per table and row its spot, [`NULL`] for a row that is left out.
+    /// For each table and row, its spot, [`NULL`] for a row that is left out.
     spot: Vec<Vec<u32>>,
     /// The rows of each spot.
     rows_of_spot: Vec<Vec<u32>>,
     /// Classes, by the spot of their persons, that take part in kept references.
     is_used: BTreeSet<u32>,
-    /// Per table the rows of each person of its plan.
+    /// For each table, the rows of each person of its plan.
     rows_of_person: Vec<BTreeMap<u32, Vec<u32>>>,
-    /// Per plan the rank of each person's key.
+    /// For each plan, the rank of each person's key.
     ranks: Vec<Vec<u32>>,
-    /// Per table the ranks of the cells that are released as they are.
+    /// For each table, the ranks of the cells that are released as they are.
     contents: Vec<Vec<Vec<u32>>>,
-    /// Per person, all plans together, another person it is connected with, or itself.
+    /// For each person, all plans together, another person they are connected with, or themselves.
     connected: Vec<u32>,
-    /// Per plan the first of its persons there.
+    /// For each plan, the number of its first person.
     first_person: Vec<u32>,
 }
 
@@ -169,32 +174,35 @@ struct Taken {
 }
 
 impl<'p, 't> Choice<'p, 't> {
-    fn new(tables: &[Table], schema: &Schema, planned: &'p [Planned<'t>], judges: &'p [Judge<'p>]) -> Choice<'p, 't> {
-        let n_tables = tables.len();
+    fn new(
+        tables: &[Table],
+        schema: &Schema,
+        planned: &'p [Planned<'t>],
+        judges: &'p [TreesJudge<'p>],
+    ) -> Choice<'p, 't> {
         let mut choice = Choice {
             planned,
             judges,
-            place: vec![(0, 0); n_tables],
+            place: places(planned, tables.len()),
             spot: tables.iter().map(|table| vec![NULL; table.n_rows]).collect(),
             rows_of_spot: Vec::new(),
             is_used: BTreeSet::new(),
-            rows_of_person: vec![BTreeMap::new(); n_tables],
+            rows_of_person: vec![BTreeMap::new(); tables.len()],
             ranks: Vec::new(),
             contents: tables.iter().map(|table| copied_ranks(table, Keys::Surrogate)).collect(),
             connected: Vec::new(),
             first_person: Vec::new(),
         };
-        for (plan, of_plan) in planned.iter().enumerate() {
-            choice.first_person.push(choice.connected.len() as u32);
+        for of_plan in planned {
             let n_persons = tables[of_plan.root].n_rows as u32;
             let first = choice.connected.len() as u32;
+            choice.first_person.push(first);
             choice.connected.extend(first..first + n_persons);
             choice.ranks.push(match schema.tables[of_plan.root].key {
                 None => vec![0; n_persons as usize],
                 Some(key) => text_ranks(&tables[of_plan.root].columns[key]),
             });
             for (kind, of_kind) in of_plan.grove.kinds.iter().enumerate() {
-                choice.place[of_kind.table] = (plan, kind);
                 let layer = &of_plan.shown.layers[kind];
                 let mut spots: BTreeMap<(u32, u32), Vec<u32>> = BTreeMap::new();
                 for (row, &look) in (0..).zip(&layer.looks).filter(|&(_, &look)| look != NULL) {
@@ -232,7 +240,7 @@ impl<'p, 't> Choice<'p, 't> {
         let n_persons = self.rows_of_spot[class as usize].len();
         let rows_each = self.rows_of_spot[edge.from_spot as usize].len() / n_persons;
         let is_used = self.is_used.contains(&class);
-        // Marking some rows of a spot parts it, and a class with references can't be parted.
+        // Marking some rows of a spot divides the spot, and a class with references can't be divided.
         if class == to_class || (is_used && rows_each > 1) {
             return Vec::new();
         }
@@ -262,7 +270,8 @@ impl<'p, 't> Choice<'p, 't> {
         kept
     }
 
-    /// The references by person, row they hang off and target, the person who comes first by key first.
+    /// The references in bundles: those of one person from the rows below one row to one target. Persons are in the
+    /// order of their keys.
     fn bundles(&self, edge: Edge, rows: &[(u32, u32)]) -> Vec<Bundle> {
         let (plan, kind) = self.place[edge.table];
         let layer = &self.planned[plan].shown.layers[kind];
@@ -287,8 +296,9 @@ impl<'p, 't> Choice<'p, 't> {
         bundles
     }
 
-    /// As many bundles of a size as can be had so that every row of the spot they lead to gets equally many, a person keeps
-    /// one, nobody who is connected already is connected once more, and both parts of the class may stand.
+    /// Finds as many bundles of a size as possible, so that every row of the spot they lead to gets the same number,
+    /// each person keeps at most one, no two persons are connected twice, and both parts of the class satisfy the
+    /// rules.
     fn balanced(&self, edge: Edge, class: u32, bundles: Vec<Bundle>, size: usize) -> Option<Taken> {
         let targets = &self.rows_of_spot[edge.to_spot as usize];
         let mut waiting: BTreeMap<u32, Vec<Bundle>> = BTreeMap::new();
@@ -298,7 +308,7 @@ impl<'p, 't> Choice<'p, 't> {
         if waiting.len() < targets.len() {
             return None;
         }
-        // Whoever is last is taken first, and targets with few to choose from choose first.
+        // Bundles are taken from the end, and targets with few bundles choose first.
         waiting.values_mut().for_each(|bundles| bundles.reverse());
         let mut by_choice: Vec<u32> = targets.clone();
         let (to_plan, _) = self.place[edge.to];
@@ -363,9 +373,9 @@ impl<'p, 't> Choice<'p, 't> {
         if judge.weight_suffices() {
             return true;
         }
-        let mut asker = RowAsker::new(judge);
+        let mut asker = Asker::new(judge);
         let spots = self.spots_when_marked(edge, persons, marked);
-        spots.into_iter().enumerate().all(|(kind, spots)| spots.into_values().all(|rows| asker.stand(kind, &rows)))
+        spots.into_iter().enumerate().all(|(kind, spots)| spots.into_values().all(|rows| asker.rows_stand(kind, &rows)))
     }
 
     /// The rows of these persons by table and spot, where spots are parted by which rows keep references, in the row
@@ -379,7 +389,7 @@ impl<'p, 't> Choice<'p, 't> {
         let (plan, marked_kind) = self.place[edge.table];
         let of_plan = &self.planned[plan];
         let kinds = &of_plan.grove.kinds;
-        // A row is marked where one below it is.
+        // A row is marked if a row below it is.
         let mut is_marked: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); kinds.len()];
         is_marked[marked_kind].clone_from(marked);
         let mut kind = marked_kind;
@@ -444,7 +454,7 @@ impl<'p, 't> Choice<'p, 't> {
         self.node(edge.to, self.person(edge.to, target))
     }
 
-    /// Whom everybody connected with a person is told by.
+    /// The person who represents everybody connected with a person.
     fn root_of(&self, person: u32) -> u32 {
         let mut root = person;
         while self.connected[root as usize] != root {

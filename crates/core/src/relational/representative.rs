@@ -6,12 +6,13 @@
 //!
 //! # Guarantee
 //! every member has exactly one row at every node, below the row it has at the node above; every box covers the codes
-//! of its rows and is what a cell can show. Nodes stand in canonical order, siblings that look the same side by side
+//! of its rows and is what a cell can show. Nodes are in canonical order, siblings that look the same side by side
 //! # Paper
 //! algorithms 1 and 3 of `[NCN08]`
 
 use super::cost::{Meter, Pairs, Scratch};
 use super::forest::{Forest, Kind};
+use crate::ranks::{places, ranks};
 
 /// What all members of a cluster look like.
 #[derive(Clone, Debug, Default)]
@@ -20,13 +21,13 @@ pub(super) struct Representative {
     pub(super) layers: Vec<Layer>,
     /// The folded persons.
     pub(super) members: Vec<u32>,
-    /// How many persons they stand for.
+    /// The number of persons that the representative stands for.
     pub(super) weight: u64,
-    /// Cells of all its persons' rows that found no partner.
+    /// The number of cells of all its persons' rows that found no partner.
     pub(super) left_out: f64,
-    /// Whether it may be a class is not asked under this weight.
+    /// A cluster of less weight than this is not checked: it can't be a class.
     pub(super) asked_from: u64,
-    /// When it was last added to.
+    /// When the last person was added.
     pub(super) met: u32,
 }
 
@@ -37,21 +38,21 @@ pub(super) struct Layer {
     pub(super) parents: Vec<u32>,
     /// One interval per quasi column.
     pub(super) bounds: Vec<(u32, u32)>,
-    /// What the node's own cells lose.
+    /// The loss of each node's own cells.
     pub(super) own: Vec<f64>,
-    /// What the node and all below it lose.
+    /// The loss of each node with everything below it.
     pub(super) total: Vec<f64>,
-    /// Quasi cells of the node and all below it.
+    /// The number of quasi cells of each node with everything below it.
     pub(super) cells: Vec<u32>,
     /// At the first of several siblings that look the same, how many there are.
     pub(super) runs: Vec<u32>,
-    /// Per child table, where the children of each node start, and the end.
+    /// For each child table, where the children of each node start, and the end.
     pub(super) child_starts: Vec<Vec<u32>>,
-    /// Per node, and there per member, the slot of its row.
+    /// For each node and member, the slot of its row.
     pub(super) slots: Vec<u32>,
-    /// Of a person, per node the number of its subtree in the forest; else empty.
+    /// For each node of a person, the number of its subtree in the forest; empty for clusters of several.
     pub(super) numbers: Vec<u32>,
-    /// What the cheapest node would lose by leaving.
+    /// The smallest loss of a node, if it left.
     pub(super) least_kept: f64,
 }
 
@@ -77,76 +78,41 @@ impl Layer {
             })
         })
     }
-
-    fn clear(&mut self, n_child_tables: usize) {
-        self.parents.clear();
-        self.bounds.clear();
-        self.own.clear();
-        self.total.clear();
-        self.cells.clear();
-        self.runs.clear();
-        self.slots.clear();
-        self.numbers.clear();
-        self.child_starts.resize_with(n_child_tables, Vec::new);
-        self.child_starts.iter_mut().for_each(Vec::clear);
-    }
 }
 
 impl Representative {
-    /// A folded person.
-    pub(super) fn of_person(forest: &Forest, folded: u32) -> Representative {
-        let mut person = Representative::default();
-        person.become_person(forest, folded);
+    /// A folded person, and when it was met.
+    pub(super) fn of_person(forest: &Forest, folded: u32, met: u32) -> Representative {
+        let mut layers = vec![Layer::default(); forest.kinds.len()];
+        for (kind, layer) in layers.iter_mut().enumerate() {
+            for (node, slot) in (0..).zip(forest.slots(folded, kind)) {
+                layer.parents.push(slot.parent);
+                layer.bounds.extend(slot.codes.iter().map(|&code| (code, code)));
+                layer.slots.push(node);
+                layer.numbers.push(slot.number);
+            }
+            layer.runs = runs(layer.parents.iter().copied().zip(layer.numbers.iter().copied()));
+            layer.own = vec![0.0; layer.parents.len()];
+        }
+        let weight = u64::from(forest.weight(folded));
+        let mut person = Representative { layers, members: vec![folded], weight, met, ..Representative::default() };
+        person.link(&forest.kinds);
+        person.sum_up(&forest.kinds);
         person
     }
 
-    /// Turns into a folded person, in the memory it has.
-    pub(super) fn become_person(&mut self, forest: &Forest, folded: u32) {
-        self.members.clear();
-        self.members.push(folded);
-        self.weight = u64::from(forest.weight(folded));
-        self.left_out = 0.0;
-        self.asked_from = 0;
-        self.layers.resize_with(forest.kinds.len(), Layer::default);
-        for (kind, of_kind) in forest.kinds.iter().enumerate() {
-            let layer = &mut self.layers[kind];
-            layer.clear(of_kind.children.len());
-            let mut run = (0, None);
-            for (node, slot) in forest.slots(folded, kind).enumerate() {
-                layer.parents.push(slot.parent);
-                layer.bounds.extend(slot.codes.iter().map(|&code| (code, code)));
-                layer.slots.push(node as u32);
-                layer.numbers.push(slot.number);
-                layer.runs.push(0);
-                let look = Some((slot.parent, slot.number));
-                if run.1 != look {
-                    run = (node, look);
-                }
-                layer.runs[run.0] += 1;
-            }
-            layer.own.resize(layer.parents.len(), 0.0);
-        }
-        self.link(&forest.kinds);
-        self.sum_up(&forest.kinds);
-    }
-
-    /// One of each subtree of a table, the node of a subtree at the place of its number; it stands for one person and has
-    /// nothing to say above that table. The subtrees are given by a person and a slot each.
+    /// One representative of each subtree of a table: the node of a subtree is at the position of its number. It stands
+    /// for one person, and its tables above that one are empty. Each subtree is given by a person and a slot.
     pub(super) fn of_subtrees(forest: &Forest, kind: usize, examples: &[(u32, u32)]) -> Representative {
         let mut catalogue = Representative { weight: 1, ..Representative::default() };
         catalogue.layers.resize_with(forest.kinds.len(), Layer::default);
-        let mut person = Representative::default();
-        for (layer, of_kind) in catalogue.layers.iter_mut().zip(&forest.kinds) {
-            layer.clear(of_kind.children.len());
-        }
         let above = std::iter::successors(forest.kinds[kind].parent, |&above| forest.kinds[above].parent);
         for above in above {
             catalogue.layers[above].parents.push(0);
             catalogue.layers[above].own.push(0.0);
         }
         for &(folded, slot) in examples {
-            person.become_person(forest, folded);
-            catalogue.copy_nodes(&person, forest, kind, (slot, slot + 1), 0);
+            catalogue.copy_nodes(&Representative::of_person(forest, folded, 0), forest, kind, (slot, slot + 1), 0);
         }
         catalogue.link(&forest.kinds);
         catalogue.sum_up(&forest.kinds);
@@ -170,7 +136,7 @@ impl Representative {
         }
     }
 
-    /// What all its persons lose, rows left out counted in full.
+    /// The loss of all its persons. Rows that are left out count in full.
     pub(super) fn loss(&self) -> f64 {
         self.weight as f64 * self.layers[0].total[0] + self.left_out
     }
@@ -180,9 +146,9 @@ impl Representative {
         self.weight as f64 * f64::from(self.layers[0].cells[0]) + self.left_out
     }
 
-    /// One that stands for the members of both.
+    /// A representative of the members of both.
     pub(super) fn join(&self, other: &Representative, meter: &Meter<'_>, scratch: &mut Scratch) -> Representative {
-        let kinds = meter.kinds();
+        let kinds = meter.kinds;
         let mut joined = Representative {
             layers: vec![Layer::default(); kinds.len()],
             members: [self.members.as_slice(), &other.members].concat(),
@@ -235,7 +201,7 @@ impl Representative {
 
     /// Takes nodes out, with everything below them; `leaves` says per kind and node whether it goes.
     pub(super) fn without(&self, leaves: &[Vec<bool>], meter: &Meter<'_>) -> Representative {
-        let kinds = meter.kinds();
+        let kinds = meter.kinds;
         let mut rest =
             Representative { layers: vec![Layer::default(); kinds.len()], members: self.members.clone(), ..*self };
         let mut number: Vec<Vec<Option<u32>>> = Vec::with_capacity(kinds.len());
@@ -265,9 +231,8 @@ impl Representative {
 
     /// Puts nodes in canonical order and measures them, once parents, bounds and slots are known.
     fn restore(&mut self, meter: &Meter<'_>) {
-        let kinds = meter.kinds();
+        let kinds = meter.kinds;
         for (kind, layer) in self.layers.iter_mut().enumerate() {
-            layer.child_starts = vec![Vec::new(); kinds[kind].children.len()];
             layer.own = (0..layer.parents.len()).map(|node| meter.own_width(kind, layer, node)).collect();
         }
         self.link(kinds);
@@ -294,16 +259,8 @@ impl Representative {
                     below[start..].sort_unstable();
                 }
             }
-            let key = |node: u32| (&layer.bounds[node as usize * n_quasi..][..n_quasi], &below[node as usize]);
-            let mut order: Vec<u32> = (0..layer.len() as u32).collect();
-            order.sort_by(|&a, &b| key(a).cmp(&key(b)));
-            let mut of_nodes = vec![0; layer.len()];
-            let mut look = 0;
-            for (place, &node) in order.iter().enumerate() {
-                look += u32::from(place > 0 && key(order[place - 1]) != key(node));
-                of_nodes[node as usize] = look;
-            }
-            looks[kind] = of_nodes;
+            let boxes = (0..layer.len()).map(|node| &layer.bounds[node * n_quasi..][..n_quasi]);
+            looks[kind] = ranks(&boxes.zip(&below).collect::<Vec<_>>()).0;
         }
         looks
     }
@@ -318,20 +275,22 @@ impl Representative {
             };
             let keys: Vec<(u32, u32)> =
                 looks[kind].iter().enumerate().map(|(node, &look)| (above(node), look)).collect();
-            let mut different = keys.clone();
-            different.sort_unstable();
-            different.dedup();
-            orbits.push(keys.iter().map(|key| different.partition_point(|other| other < key) as u32).collect());
+            orbits.push(ranks(&keys).0);
         }
         orbits
     }
 
     /// The rows of all persons at a node.
-    pub(super) fn rows_at(&self, forest: &Forest, kind: usize, node: usize, mut visit: impl FnMut(u32)) {
+    pub(super) fn rows_at<'r>(
+        &'r self,
+        forest: &'r Forest,
+        kind: usize,
+        node: usize,
+    ) -> impl Iterator<Item = u32> + 'r {
         let slots = &self.layers[kind].slots[node * self.members.len()..][..self.members.len()];
-        for (&member, &slot) in self.members.iter().zip(slots) {
-            forest.rows_of_members(member, kind).for_each(|rows| visit(rows[slot as usize]));
-        }
+        let members = self.members.iter().zip(slots);
+        members
+            .flat_map(move |(&member, &slot)| forest.rows_of_members(member, kind).map(move |rows| rows[slot as usize]))
     }
 
     /// Puts the children of every node in the order of their looks.
@@ -346,54 +305,35 @@ impl Representative {
             };
             let mut order: Vec<u32> = (0..layer.len() as u32).collect();
             order.sort_by_key(|&node| (above[node as usize], looks[kind][node as usize]));
-            let mut places = vec![0; order.len()];
-            for (place, &node) in (0..).zip(&order) {
-                places[node as usize] = place;
-            }
-            let take = |node: &u32| *node as usize;
-            layer.parents = order.iter().map(|node| above[take(node)]).collect();
-            layer.bounds = order
-                .iter()
-                .flat_map(|node| layer.bounds[take(node) * of_kind.n_quasi..][..of_kind.n_quasi].iter().copied())
-                .collect();
-            layer.own = order.iter().map(|node| layer.own[take(node)]).collect();
-            layer.slots = order
-                .iter()
-                .flat_map(|node| layer.slots[take(node) * n_members..][..n_members].iter().copied())
-                .collect();
-            layer.runs = vec![0; order.len()];
-            let mut run = (0, None);
-            for (place, node) in order.iter().enumerate() {
-                let look = Some((layer.parents[place], looks[kind][take(node)]));
-                if run.1 != look {
-                    run = (place, look);
-                }
-                layer.runs[run.0] += 1;
-            }
-            place_of.push(places);
+            let nodes = || order.iter().map(|&node| node as usize);
+            let n_quasi = of_kind.n_quasi;
+            layer.parents = nodes().map(|node| above[node]).collect();
+            layer.bounds = nodes().flat_map(|node| &layer.bounds[node * n_quasi..][..n_quasi]).copied().collect();
+            layer.own = nodes().map(|node| layer.own[node]).collect();
+            layer.slots = nodes().flat_map(|node| &layer.slots[node * n_members..][..n_members]).copied().collect();
+            layer.runs = runs(nodes().map(|node| (above[node], looks[kind][node])));
+            place_of.push(places(&order));
         }
     }
 
-    /// Finds where children start, from what every node hangs off.
+    /// Finds where the children of every node start.
     fn link(&mut self, kinds: &[Kind]) {
         for (kind, of_kind) in kinds.iter().enumerate() {
-            for (position, &child) in of_kind.children.iter().enumerate() {
-                let n_nodes = self.layers[kind].len();
-                let mut starts = std::mem::take(&mut self.layers[kind].child_starts[position]);
-                starts.clear();
-                starts.resize(n_nodes + 1, 0);
+            let n_nodes = self.layers[kind].len();
+            let starts = |&child: &usize| {
+                let mut starts = vec![0; n_nodes + 1];
                 for &parent in &self.layers[child].parents {
                     starts[parent as usize + 1] += 1;
                 }
                 for node in 0..n_nodes {
                     starts[node + 1] += starts[node];
                 }
-                self.layers[kind].child_starts[position] = starts;
-            }
+                starts
+            };
+            self.layers[kind].child_starts = of_kind.children.iter().map(starts).collect();
         }
     }
 
-    /// Sums losses and cells from the leaves up.
     fn sum_up(&mut self, kinds: &[Kind]) {
         for (kind, of_kind) in kinds.iter().enumerate() {
             let layer = &mut self.layers[kind];
@@ -415,4 +355,17 @@ impl Representative {
             layer.least_kept = kept.fold(f64::INFINITY, f64::min);
         }
     }
+}
+
+/// At the first of several neighbours with equal parents and looks, how many there are; elsewhere 0.
+fn runs(looks: impl ExactSizeIterator<Item = (u32, u32)>) -> Vec<u32> {
+    let mut runs = vec![0; looks.len()];
+    let mut run = (0, None);
+    for (node, look) in looks.enumerate() {
+        if run.1 != Some(look) {
+            run = (node, Some(look));
+        }
+        runs[run.0] += 1;
+    }
+    runs
 }

@@ -1,9 +1,9 @@
-//! [`Judge`]: whether the members of a cluster may be a class.
+//! [`TreesJudge`]: whether the members of a cluster may be a class.
 //!
-//! k and each person's own k count persons. What is asked of a sensitive column holds for every orbit of a class: the
-//! nodes of its table that look the same, in their own cells, in everything below and in everything above, so that
-//! nobody can tell which row of a person stood at which of them. Shares of values count all rows of an orbit; `alpha`
-//! counts the persons who hold a value in any of their rows there.
+//! k and each person's own k count persons. Requirements on a sensitive column hold for every orbit of a class. An
+//! orbit is a set of nodes of a table that look the same, in their own cells, in everything below and in everything
+//! above, so that nobody can tell which row of a person is at which of them. Shares of values count all rows of an
+//! orbit; `alpha` counts the persons who hold a value in any of their rows there.
 //!
 //! # Guarantee
 //! with `l`, no value of an orbit is held by more than one in `l` of the class's persons: several rows of one person
@@ -11,48 +11,48 @@
 //! # Paper
 //! left open by `[NCN08]`
 //! # Cost
-//! asking costs the rows of the class, and is put off while a cluster that was refused has grown by less than a
-//! sixteenth
+//! A check costs the rows of the class. A cluster that was refused is not checked again before it has grown by a
+//! sixteenth.
 
 use std::collections::BTreeMap;
 
-use kohort_model::{Column, NULL, Requirement, Role, Table};
+use kohort_model::{NULL, Requirement, Table};
 
 use super::forest::{Forest, Grove};
 use super::representative::Representative;
 use crate::requirement::{Rules, Tally, UnfitColumn};
 
-/// After a refusal a cluster is asked about again when it has grown by this share.
+/// A cluster that was refused is checked again when it has grown by one part in this many.
 const ASKED_AGAIN: u64 = 16;
 
-/// What is asked of classes.
+/// The requirements on classes of trees.
 #[derive(Debug)]
-pub(super) struct Judge<'f> {
+pub(super) struct TreesJudge<'f> {
     forest: &'f Forest,
-    k: u32,
-    /// Per folded person the largest k of its members, where persons have their own.
+    pub(super) k: u32,
+    /// For each folded person, the largest k of its members, if persons have their own.
     own_k: Option<Vec<u32>>,
-    /// Per kind, what is asked of its sensitive columns: of rows, and of the persons who hold a value.
+    /// For each kind, what is asked of its sensitive columns: of rows, and of the persons who hold a value.
     rules: Vec<Vec<Rules>>,
 }
 
-/// Asks a judge, in memory it reuses.
+/// Checks clusters, in memory that it reuses.
 #[derive(Debug)]
 pub(super) struct Asker<'j> {
-    judge: &'j Judge<'j>,
+    judge: &'j TreesJudge<'j>,
     tallies: Vec<Vec<Tally<'j>>>,
 }
 
-/// What a cluster lacks to be a class.
+/// The reasons why a cluster can't be a class.
 #[derive(Debug, Default)]
 pub(super) struct Unmet {
-    /// Whether there are too few persons, or the persons' own columns don't hold.
+    /// Whether there are too few persons, or the persons' own columns don't satisfy the requirements.
     pub(super) persons: bool,
-    /// Per kind and node, whether it is in an orbit that doesn't hold. Empty where all hold.
+    /// For each kind and node, whether it is in an orbit that does not satisfy the requirements. Empty if all do.
     pub(super) nodes: Vec<Vec<bool>>,
 }
 
-impl<'f> Judge<'f> {
+impl<'f> TreesJudge<'f> {
     /// Compiles what is asked, table by table; shares are measured over the rows for which `takes_part` holds.
     pub(super) fn new(
         tables: &[Table],
@@ -60,8 +60,8 @@ impl<'f> Judge<'f> {
         forest: &'f Forest,
         requirements: &[Vec<Requirement>],
         takes_part: impl Fn(usize, u32) -> bool,
-    ) -> Result<Judge<'f>, UnfitColumn> {
-        let mut judge = Judge { forest, k: 1, own_k: None, rules: Vec::new() };
+    ) -> Result<TreesJudge<'f>, UnfitColumn> {
+        let mut judge = TreesJudge { forest, k: 1, own_k: None, rules: Vec::new() };
         for (kind, of_kind) in grove.kinds.iter().enumerate() {
             let table = &tables[of_kind.table];
             let asked = with_shares_of_l(&requirements[of_kind.table]);
@@ -85,16 +85,12 @@ impl<'f> Judge<'f> {
                 rules.push(Rules::compile(table, &of_rows, &rows)?);
             }
             if !of_holders.is_empty() {
-                rules.push(Rules::compile(&with_persons(table, &grove.persons[kind]), &of_holders, &rows)?);
+                let persons = Some(grove.persons[kind].clone());
+                rules.push(Rules::compile_for_persons(table, &of_holders, &rows, persons)?);
             }
             judge.rules.push(rules);
         }
         Ok(judge)
-    }
-
-    /// The k every class needs.
-    pub(super) fn k(&self) -> u32 {
-        self.k
     }
 
     /// Whether nothing but numbers of persons is asked.
@@ -120,11 +116,12 @@ impl<'f> Judge<'f> {
 }
 
 impl<'j> Asker<'j> {
-    pub(super) fn new(judge: &'j Judge<'j>) -> Asker<'j> {
+    pub(super) fn new(judge: &'j TreesJudge<'j>) -> Asker<'j> {
         Asker { judge, tallies: judge.rules.iter().map(|rules| rules.iter().map(Tally::new).collect()).collect() }
     }
 
-    /// Whether the members may be a class. A cluster that was refused says no until it has grown.
+    /// Whether the members may be a class. A cluster that was refused is refused again, without counting, until it has
+    /// grown.
     pub(super) fn stands(&mut self, cluster: &mut Representative) -> bool {
         if cluster.weight < self.judge.needed(&cluster.members) || cluster.weight < cluster.asked_from {
             return false;
@@ -136,13 +133,13 @@ impl<'j> Asker<'j> {
         stands
     }
 
-    /// The same, however often it was asked.
+    /// The same, counted even if the cluster was refused a moment ago.
     pub(super) fn stands_after_all(&mut self, cluster: &mut Representative) -> bool {
         cluster.asked_from = 0;
         self.stands(cluster)
     }
 
-    /// What the members lack to be a class.
+    /// The reasons why the members can't be a class.
     pub(super) fn unmet(&mut self, cluster: &Representative) -> Unmet {
         let judge = self.judge;
         let mut unmet = Unmet { persons: cluster.weight < judge.needed(&cluster.members), nodes: Vec::new() };
@@ -158,10 +155,7 @@ impl<'j> Asker<'j> {
             }
             for tally in tallies {
                 for nodes in nodes_of_orbit.values() {
-                    tally.clear();
-                    for &node in nodes {
-                        cluster.rows_at(judge.forest, kind, node, |row| tally.add(row));
-                    }
+                    tally.recount(nodes.iter().flat_map(|&node| cluster.rows_at(judge.forest, kind, node)));
                     if !tally.stands() {
                         nodes.iter().for_each(|&node| unmet.nodes[kind][node] = true);
                     }
@@ -171,36 +165,23 @@ impl<'j> Asker<'j> {
         unmet.persons |= unmet.nodes[0][0];
         unmet
     }
-}
 
-/// Asks whether rows that look the same may stand, in memory it reuses.
-pub(super) struct RowAsker<'j> {
-    tallies: Vec<Vec<Tally<'j>>>,
-}
-
-impl<'j> RowAsker<'j> {
-    pub(super) fn new(judge: &'j Judge<'j>) -> RowAsker<'j> {
-        RowAsker { tallies: Asker::new(judge).tallies }
-    }
-
-    /// Whether the rows of a kind satisfy what is asked of an orbit.
-    pub(super) fn stand(&mut self, kind: usize, rows: &[u32]) -> bool {
+    /// Whether rows of a kind satisfy what is asked of an orbit.
+    pub(super) fn rows_stand(&mut self, kind: usize, rows: &[u32]) -> bool {
         self.tallies[kind].iter_mut().all(|tally| {
-            tally.clear();
-            rows.iter().for_each(|&row| tally.add(row));
+            tally.recount(rows.iter().copied());
             tally.stands()
         })
     }
 }
 
 impl Unmet {
-    /// Whether nothing is lacking.
     pub(super) fn holds(&self) -> bool {
         !self.persons && !self.nodes.iter().flatten().any(|&unmet| unmet)
     }
 }
 
-/// What is asked, with the largest share that `l` allows a value.
+/// The requirements, with the largest share that each `l` allows a value.
 pub(super) fn with_shares_of_l(requirements: &[Requirement]) -> Vec<Requirement> {
     let share = |asked: &Requirement| match asked {
         Requirement::DistinctL { column, l } => {
@@ -222,7 +203,7 @@ fn is_of_values(requirement: &Requirement) -> bool {
     requirement.sensitive_column().is_some()
 }
 
-/// Whether it counts the persons who hold a value rather than rows.
+/// Whether the requirement counts the persons who hold a value rather than rows.
 fn counts_holders(requirement: &Requirement) -> bool {
     match requirement {
         Requirement::Alpha { .. } => true,
@@ -235,26 +216,4 @@ fn counts_holders(requirement: &Requirement) -> bool {
         | Requirement::Beta { .. }
         | Requirement::EnhancedBeta { .. } => false,
     }
-}
-
-/// The sensitive columns of a child table, and a column that names the person of each row.
-fn with_persons(table: &Table, persons: &[u32]) -> Table {
-    let mut texts = kohort_model::Texts::new();
-    let mut number_of =
-        vec![NULL; persons.iter().filter(|&&person| person != NULL).max().map_or(0, |&p| p as usize + 1)];
-    let ids = persons.iter().map(|&person| match number_of.get_mut(person as usize) {
-        None => NULL,
-        Some(number) => {
-            if *number == NULL {
-                *number = texts.push("");
-            }
-            *number
-        }
-    });
-    let ids = ids.collect();
-    let mut person = Column::from_cells("", Role::Key, []);
-    (person.texts, person.ids) = (texts, ids);
-    let mut columns: Vec<Column> = vec![person];
-    columns.extend(table.columns.iter().filter(|column| column.role == Role::Sensitive).cloned());
-    Table { name: table.name.clone(), columns, n_rows: table.n_rows, person: Some(0) }
 }

@@ -1,34 +1,34 @@
-//! The last word on requirements, once it is known which rows are released.
+//! Checks the requirements again when it is known which rows are released.
 //!
-//! Requirements that compare a class with the release depend on who and what is released, and so on rows without a
-//! partner, which are known only at the end. Classes are asked once more; where an orbit of a child table doesn't hold
-//! its rows are left out, and where persons don't hold their class joins the nearest, until all hold.
+//! Requirements that compare a class with the release depend on which rows are released, and so on rows without a
+//! partner, which are known only at the end. So classes are checked once more. If an orbit of a child table fails, its
+//! rows are left out. If persons fail, their class joins the nearest. This is repeated until all requirements hold.
 //!
 //! # Guarantee
 //! every class satisfies what is asked, measured against the released rows
 //! # Cost
-//! one look at every class, repeated as long as something changes; nothing where only numbers of persons are asked
+//! one look at every class, repeated as long as something changes; nothing if only numbers of persons are asked
 
 use kohort_model::{Requirement, Table};
 
 use super::cost::{Meter, Scratch};
 use super::forest::Grove;
 use super::leftovers::merge;
-use super::miracle::Task;
+use super::miracle::TreesTask;
 use super::representative::Representative;
-use super::requirement::{Asker, Judge};
+use super::requirement::{Asker, TreesJudge};
 use crate::AnonymizeError;
 use crate::partition::Unreachable;
 
 /// The classes, changed until each satisfies what is asked.
 ///
 /// # Errors
-/// Where not even all persons together do.
+/// If not even all persons together do.
 pub(super) fn settle(
     tables: &[Table],
     grove: &Grove<'_>,
     requirements: &[Vec<Requirement>],
-    task: &Task<'_>,
+    task: &TreesTask<'_>,
     meter: &Meter<'_>,
     mut classes: Vec<Representative>,
 ) -> Result<Vec<Representative>, AnonymizeError> {
@@ -41,11 +41,12 @@ pub(super) fn settle(
         for class in &classes {
             for (kind, is_released) in is_released.iter_mut().enumerate() {
                 for node in 0..class.layers[kind].len() {
-                    class.rows_at(task.forest, kind, node, |row| is_released[row as usize] = true);
+                    class.rows_at(task.forest, kind, node).for_each(|row| is_released[row as usize] = true);
                 }
             }
         }
-        let judge = Judge::new(tables, grove, task.forest, requirements, |kind, row| is_released[kind][row as usize])?;
+        let judge =
+            TreesJudge::new(tables, grove, task.forest, requirements, |kind, row| is_released[kind][row as usize])?;
         let mut asker = Asker::new(&judge);
         let mut refused = None;
         let mut is_changed = false;
@@ -63,7 +64,7 @@ pub(super) fn settle(
                 return Err(Unreachable.into());
             }
             let class = classes.remove(position);
-            let task = Task { judge: &judge, ..*task };
+            let task = TreesTask { judge: &judge, ..*task };
             merge(&task, meter, &mut scratch, class, &mut classes);
         } else if !is_changed {
             return Ok(classes);

@@ -14,8 +14,8 @@ use super::representative::Representative;
 pub(super) struct Shown {
     /// Per kind.
     pub(super) layers: Vec<ShownLayer>,
-    /// Per row of the table of persons the number of its tree as released, [`NULL`] for one that is left out. Equal
-    /// exactly for persons that a reader can't tell apart by quasi cells.
+    /// For each row of the table of persons, the number of its tree as released, [`NULL`] for one that is left out.
+    /// Equal exactly for persons that a reader can't tell apart by quasi cells.
     pub(super) class_of_person: Vec<u32>,
     /// Persons per class.
     pub(super) class_sizes: Vec<u64>,
@@ -24,15 +24,15 @@ pub(super) struct Shown {
 /// What the rows of one table show.
 #[derive(Debug)]
 pub(super) struct ShownLayer {
-    /// Per row of the table its node, [`NULL`] for a row that is left out.
+    /// For each row of the table, its node, [`NULL`] for a row that is left out.
     pub(super) node_of_row: Vec<u32>,
-    /// Per node and quasi column an interval.
+    /// For each node and quasi column, an interval.
     pub(super) bounds: Vec<(u32, u32)>,
-    /// Per node how many rows it stands for.
+    /// For each node, how many rows it stands for.
     pub(super) n_rows: Vec<u64>,
-    /// Per row what it hangs off, [`NULL`] for a row that is left out.
+    /// The parent row of each row; [`NULL`] for a row that is left out.
     pub(super) parents: Vec<u32>,
-    /// Per row a number that is equal for rows whose released subtrees are.
+    /// For each row, a number that is equal for rows whose released subtrees are.
     pub(super) looks: Vec<u32>,
 }
 
@@ -56,10 +56,8 @@ impl Shown {
         class_of_person.iter().filter(|&&class| class != NULL).for_each(|&class| class_sizes[class as usize] += 1);
         Shown { layers, class_of_person, class_sizes }
     }
-}
 
-impl Shown {
-    /// Parts classes: persons stay together where these numbers are equal, too.
+    /// Divides classes: only persons with equal numbers stay together.
     pub(super) fn part_classes(&mut self, numbers: &[u32]) {
         let mut classes: BTreeMap<(u32, u32), u64> = BTreeMap::new();
         let key = |(&class, &number): (&u32, &u32)| (class, number);
@@ -76,19 +74,15 @@ impl Shown {
 
 impl ShownLayer {
     fn words(&self, n_quasi: usize) -> Words {
-        let width = 2 * n_quasi;
-        let mut cells = vec![0; self.node_of_row.len() * width];
-        if width > 0 {
-            cells.par_chunks_mut(width).zip(&self.node_of_row).filter(|(_, node)| **node != NULL).for_each(
-                |(cells, &node)| {
-                    let bounds = &self.bounds[node as usize * n_quasi..][..n_quasi];
-                    for (pair, &(lo, hi)) in cells.chunks_exact_mut(2).zip(bounds) {
-                        (pair[0], pair[1]) = (lo, hi);
-                    }
-                },
-            );
-        }
-        Words { width, cells }
+        Words::new(self.node_of_row.len(), 2 * n_quasi, |row, cells| {
+            let node = self.node_of_row[row];
+            if node != NULL {
+                let bounds = &self.bounds[node as usize * n_quasi..][..n_quasi];
+                for (pair, &(lo, hi)) in cells.chunks_exact_mut(2).zip(bounds) {
+                    (pair[0], pair[1]) = (lo, hi);
+                }
+            }
+        })
     }
 }
 

@@ -4,11 +4,9 @@
 //! `[LLV07]`
 //! # Cost
 //! equal: the class's distinct values; ordered: those times log of all values, by prefix sums; hierarchical: those
-//! times the height, for nodes without a value of the class cost nothing
+//! times the height, because nodes without a value of the class cost nothing
 
 use kohort_model::Hierarchy;
-
-use crate::encode::{Tree, WithNull};
 
 /// The ground distance between sensitive values, prepared for one distribution of the release.
 #[derive(Clone, Debug)]
@@ -30,7 +28,7 @@ pub(crate) struct OrderedGround {
 
 #[derive(Clone, Debug)]
 pub(crate) struct HierarchicalGround {
-    /// Per node its parent, its height over the tree's, and the release's share below it. One node more than the
+    /// For each node, its parent, its height over the tree's, and the release's share below it. One node more than the
     /// hierarchy's for NULL.
     parents: Vec<u32>,
     heights: Vec<f64>,
@@ -39,10 +37,6 @@ pub(crate) struct HierarchicalGround {
 }
 
 impl Ground {
-    pub(crate) fn equal() -> Ground {
-        Ground::Equal
-    }
-
     pub(super) fn ordered(shares: &[f64]) -> Ground {
         let (mut below, mut sums, mut ranks) = (Vec::new(), vec![0.0], Vec::with_capacity(shares.len()));
         let (mut share_below, mut sum) = (0.0, 0.0);
@@ -59,12 +53,10 @@ impl Ground {
     }
 
     pub(super) fn hierarchical(hierarchy: &Hierarchy, shares: &[f64]) -> Ground {
-        let n_leaves = hierarchy.leaves().len();
-        let with_null = if shares.len() > n_leaves { WithNull::Yes } else { WithNull::No };
-        let tree = Tree::new(hierarchy, with_null);
+        // Codes are leaves, depth first; one more is NULL's.
         let null_node = hierarchy.n_nodes() as u32;
-        let node_of_code: Vec<u32> =
-            (0..tree.n_codes()).map(|code| tree.leaf_node(code).unwrap_or(null_node)).collect();
+        let mut node_of_code = hierarchy.leaves();
+        node_of_code.resize(shares.len(), null_node);
         let mut parents: Vec<u32> = (0..null_node).map(|node| hierarchy.parent(node).unwrap_or(0)).collect();
         parents.push(0);
         let mut heights = vec![0u32; parents.len()];
@@ -85,7 +77,7 @@ impl Ground {
     /// The distance of a class with these `(code, share)` pairs, shares positive, codes ascending and distinct.
     pub(super) fn distance(&self, class: &[(u32, f64)], release: &[f64]) -> f64 {
         match self {
-            // What the class has too much of must move; what it lacks is as much.
+            // The surplus of the class must move. Its lack is as large, so counting the surplus suffices.
             Ground::Equal => class.iter().map(|&(code, share)| (share - release[code as usize]).max(0.0)).sum(),
             Ground::Ordered(ground) => ground.distance(class),
             Ground::Hierarchical(ground) => ground.distance(class),
@@ -127,7 +119,8 @@ impl HierarchicalGround {
         let mut moved = 0.0;
         while let Some((node, (share, surplus_of_children))) = open.pop_last() {
             let extra = share - self.shares[node as usize];
-            // Surplus and lack of the children differ by the node's own extra; what both have moves through it.
+            // The children's surplus and lack differ by the node's own extra. The smaller of the two moves through the
+            // node.
             let through = surplus_of_children.min(surplus_of_children - extra);
             moved += self.heights[node as usize] * through.max(0.0);
             if node != 0 {
@@ -159,8 +152,8 @@ mod tests {
     #[test]
     fn equal_distance_is_half_the_sum_of_differences() {
         let shares = [0.5, 0.25, 0.25];
-        assert_eq!(Ground::equal().distance(&[(1, 1.0)], &shares), 0.75);
-        assert_eq!(Ground::equal().distance(&[(0, 0.5), (1, 0.25), (2, 0.25)], &shares), 0.0);
+        assert_eq!(Ground::Equal.distance(&[(1, 1.0)], &shares), 0.75);
+        assert_eq!(Ground::Equal.distance(&[(0, 0.5), (1, 0.25), (2, 0.25)], &shares), 0.0);
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! [`Tally`]: what a class must be asked about, counted as rows are added.
+//! [`Tally`]: the counts by which a class is judged, kept while rows are added.
 //!
 //! # Cost
-//! adding a row: constant; asking: the distinct sensitive values and own k of the class, and where persons have several
+//! adding a row: constant; asking: the distinct sensitive values and own k of the class, and if persons have several
 //! rows a sort of the class. Memory: one counter per sensitive value and own k, reused from class to class.
 
-use super::{Bound, Rules, Sensitive, TOLERANCE};
+use super::{Bound, Rules, Sensitive, TOLERANCE, codes_of_persons};
 
 /// Counts one class at a time.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub struct Tally<'r> {
     /// Rows per own k, by rank.
     own_ks: Counts,
     columns: Vec<Counts>,
-    /// The rows of the class, only kept where persons have several.
+    /// The rows of the class. They are kept only if persons have several rows.
     rows: Vec<u32>,
 }
 
@@ -44,16 +44,36 @@ impl<'r> Tally<'r> {
     /// Adds a row of the table.
     pub fn add(&mut self, row: u32) {
         self.n_rows += 1;
-        if let Some(own_k) = &self.rules.own_k {
-            self.own_ks.add(own_k.ranks[row as usize]);
-        }
         if self.rules.person_of_row.is_some() {
             self.rows.push(row);
-        } else {
+        }
+        self.count(row, Counts::add);
+    }
+
+    /// Takes a row out again that was added before.
+    pub fn remove(&mut self, row: u32) {
+        self.n_rows -= 1;
+        self.rows.retain(|&other| other != row);
+        self.count(row, Counts::remove);
+    }
+
+    /// Changes the counts of a row's own k and, unless persons have several rows, of its values.
+    #[inline]
+    fn count(&mut self, row: u32, change: impl Fn(&mut Counts, u32)) {
+        if let Some(own_k) = &self.rules.own_k {
+            change(&mut self.own_ks, own_k.ranks[row as usize]);
+        }
+        if self.rules.person_of_row.is_none() {
             for (counts, sensitive) in self.columns.iter_mut().zip(&self.rules.sensitive) {
-                counts.add(sensitive.codes[row as usize]);
+                change(counts, sensitive.codes[row as usize]);
             }
         }
+    }
+
+    /// Makes these rows of the table the class.
+    pub(crate) fn recount(&mut self, rows: impl Iterator<Item = u32>) {
+        self.clear();
+        rows.for_each(|row| self.add(row));
     }
 
     /// How many persons the class has.
@@ -82,21 +102,6 @@ impl<'r> Tally<'r> {
         columns.map(|(counts, sensitive)| sensitive.holds(counts, n_persons)).position(|holds| !holds)
     }
 
-    /// Takes a row out again that was added before.
-    pub fn remove(&mut self, row: u32) {
-        self.n_rows -= 1;
-        if let Some(own_k) = &self.rules.own_k {
-            self.own_ks.remove(own_k.ranks[row as usize]);
-        }
-        if self.rules.person_of_row.is_some() {
-            self.rows.retain(|&other| other != row);
-        } else {
-            for (counts, sensitive) in self.columns.iter_mut().zip(&self.rules.sensitive) {
-                counts.remove(sensitive.codes[row as usize]);
-            }
-        }
-    }
-
     /// The first sensitive column whose requirements the class does not meet, and its most frequent value: the
     /// column's position among the compiled ones and the value's code.
     pub fn most_frequent_of_unmet(&mut self) -> Option<(usize, u32)> {
@@ -107,22 +112,17 @@ impl<'r> Tally<'r> {
         Some((column, *code))
     }
 
-    /// Where persons have several rows: counts each pair of a person and a value once.
+    /// Counts each pair of a person and a value once. Used if persons have several rows.
     fn count_pairs(&mut self) {
         let Some(person_of_row) = &self.rules.person_of_row else { return };
         for (counts, sensitive) in self.columns.iter_mut().zip(&self.rules.sensitive) {
-            let mut pairs: Vec<(u32, u32)> =
-                self.rows.iter().map(|&row| (person_of_row[row as usize], sensitive.codes[row as usize])).collect();
-            pairs.sort_unstable();
-            pairs.dedup();
             counts.clear();
-            pairs.iter().for_each(|&(_, code)| counts.add(code));
+            codes_of_persons(person_of_row, &sensitive.codes, &self.rows).for_each(|code| counts.add(code));
         }
     }
 }
 
 impl Counts {
-    /// Nobody yet, of so many values.
     pub(crate) fn of_values(n_values: usize) -> Counts {
         Counts { of_code: vec![0; n_values], codes: Vec::new() }
     }
@@ -159,12 +159,12 @@ impl Counts {
 }
 
 impl Sensitive {
-    /// The same where values may have come after the shares were measured: these satisfy nothing that shares are
-    /// compared with.
+    /// The same if some values may be newer than the measured shares. A bound that compares shares never holds for such
+    /// a value.
     pub(crate) fn holds_for_any(&self, counts: &mut Counts, n_persons: u64) -> bool {
         let all_known =
             counts.codes.iter().all(|&code| self.shares.get(code as usize).is_some_and(|&share| share > 0.0));
-        (all_known || !self.bounds.iter().any(Bound::compares_shares)) && self.holds(counts, n_persons)
+        (all_known || !self.compares_shares) && self.holds(counts, n_persons)
     }
 
     pub(crate) fn holds(&self, counts: &mut Counts, n_persons: u64) -> bool {

@@ -1,44 +1,46 @@
 //! Leaving out the few rows that make their classes wide.
 //!
 //! A class shrinks where the rows at one end of a column leave: the rows with the smallest or the largest number, or
-//! those outside of the heaviest child of a node. It pays where the others gain more than the leaving rows lose, whose
-//! cells then count 1 each. The best bargain of all classes goes first, until the allowance is used up.
+//! those outside of the heaviest child of a node. That pays where the other rows gain more than the leaving rows lose,
+//! each of whose cells then counts 1. The best bargain of all classes goes first, until the allowance is used up.
 //!
 //! # Guarantee
 //! what is left of a class satisfies the rules; no more persons are left out than the task allows
 //! # Deviations
-//! nobody leaves where persons have several rows, who would have to leave several classes at once, where a
-//! requirement compares classes with the whole release, which changes with everybody who leaves, or where the
-//! partitioner says what classes show
+//! Nobody leaves in three cases: if persons have several rows, because they would have to leave several classes at
+//! once; if a requirement compares classes with the whole release, because it changes with everybody who leaves; and if
+//! the partitioner decides what classes show.
 //! # Cost
 //! each class is looked at once and again for each bargain it makes
 
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use rayon::prelude::*;
 
 use crate::encode::{Domain, Rows};
 use crate::partition::{Classes, Task};
+use crate::ranks::Total;
 use crate::requirement::Tally;
 
-/// Rows whose leaving pays. Ordered by what it gains per person, then by class, so that the order is total.
-#[derive(Debug)]
+/// Rows whose leaving pays, ordered by the gain per person, then by class.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Bargain {
-    gain_per_person: f64,
-    class: usize,
+    gain_per_person: Total,
+    class: Reverse<usize>,
     n_persons: u64,
     leaving: Vec<u32>,
 }
 
 /// The classes without the rows whose leaving pays.
 pub(crate) fn trim(task: &Task<'_>, classes: Classes) -> Classes {
-    let placed: u64 = classes.all_rows().iter().map(|&row| u64::from(task.rows.weight(row))).sum();
+    let placed = task.rows.weight_of(classes.all_rows());
     let mut allowance = task.allowance.saturating_sub(task.rows.n_members() as u64 - placed);
     let fixed = classes.boxes.is_some() || task.rules.measures_against_release();
     if allowance == 0 || fixed || task.rules.person_of_row().is_some() {
         return classes;
     }
-    let mut of_class: Vec<Vec<u32>> = (0..classes.len()).map(|class| classes.rows(class).to_vec()).collect();
+    let mut of_class = classes.to_lists();
     let found: Vec<Option<Bargain>> = of_class
         .par_iter()
         .enumerate()
@@ -51,19 +53,16 @@ pub(crate) fn trim(task: &Task<'_>, classes: Classes) -> Classes {
             continue;
         }
         allowance -= bargain.n_persons;
-        let rows = &mut of_class[bargain.class];
+        let rows = &mut of_class[bargain.class.0];
         rows.retain(|row| !bargain.leaving.contains(row));
-        open.extend(best_bargain(task, &mut tally, bargain.class, rows));
+        open.extend(best_bargain(task, &mut tally, bargain.class.0, rows));
     }
-    let mut trimmed = Classes::from_lists(of_class);
-    trimmed.notes = classes.notes;
-    trimmed
+    Classes { notes: classes.notes, ..Classes::from_lists(of_class) }
 }
 
 /// The rows of a class whose leaving pays most per person.
 fn best_bargain(task: &Task<'_>, tally: &mut Tally<'_>, class: usize, rows: &[u32]) -> Option<Bargain> {
-    let weight = |rows: &[u32]| rows.iter().map(|&row| u64::from(task.rows.weight(row))).sum::<u64>();
-    let n_all = weight(rows);
+    let n_all = task.rows.weight_of(rows);
     if n_all <= u64::from(task.rules.k()) {
         return None;
     }
@@ -71,7 +70,7 @@ fn best_bargain(task: &Task<'_>, tally: &mut Tally<'_>, class: usize, rows: &[u3
     let mut best: Option<Bargain> = None;
     for column in 0..task.domains.len() {
         for (leaving, staying) in ends(&task.domains[column], task.rows, column, rows) {
-            let n_leaving = weight(&leaving);
+            let n_leaving = task.rows.weight_of(&leaving);
             if leaving.is_empty() || n_all - n_leaving < u64::from(task.rules.k()) {
                 continue;
             }
@@ -80,10 +79,11 @@ fn best_bargain(task: &Task<'_>, tally: &mut Tally<'_>, class: usize, rows: &[u3
             let lost: f64 = before.iter().map(|width| 1.0 - width).sum();
             let gain = gained * (n_all - n_leaving) as f64 - lost * n_leaving as f64;
             let gain_per_person = gain / n_leaving as f64;
-            if gain_per_person <= 1e-9 || best.as_ref().is_some_and(|best| best.gain_per_person >= gain_per_person) {
+            if gain_per_person <= 1e-9 || best.as_ref().is_some_and(|best| best.gain_per_person.0 >= gain_per_person) {
                 continue;
             }
             if task.stands(tally, staying.iter().copied()) {
+                let (gain_per_person, class) = (Total(gain_per_person), Reverse(class));
                 best = Some(Bargain { gain_per_person, class, n_persons: n_leaving, leaving });
             }
         }
@@ -114,32 +114,12 @@ fn ends(domain: &Domain, rows: &Rows, column: usize, class: &[u32]) -> Vec<(Vec<
             children.sort_unstable();
             let heaviest = children
                 .chunk_by(|a, b| a.0 == b.0)
-                .map(|same| (same.iter().map(|row| row.1).sum::<u64>(), std::cmp::Reverse(same[0].0)))
+                .map(|same| (same.iter().map(|row| row.1).sum::<u64>(), Reverse(same[0].0)))
                 .max();
             heaviest.map(|(_, child_kept)| without(&|code| child(code) != child_kept.0)).into_iter().collect()
         }
     }
 }
-
-impl Ord for Bargain {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.gain_per_person.total_cmp(&other.gain_per_person).then(other.class.cmp(&self.class))
-    }
-}
-
-impl PartialOrd for Bargain {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Bargain {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Bargain {}
 
 #[cfg(test)]
 mod tests {
@@ -152,11 +132,11 @@ mod tests {
         let texts: Vec<String> = (0..=100).map(|number| format!("{number}")).collect();
         let column = Column::from_cells("n", Role::Quasi, texts.iter().map(|text| Some(text.as_str())));
         let (domain, _) = Domain::of(&column.typed(ValueType::Integer)).unwrap();
-        let rows = Rows::from_folded(1, cells.to_vec(), &vec![1; cells.len()]);
+        let rows = Rows::from_folded(1, cells, &vec![1; cells.len()]);
         let rules = Rules::k_only(3);
         let (domains, leftovers) = ([domain], Leftovers::Suppress);
         let task = Task { rows: &rows, domains: &domains, rules: &rules, allowance, leftovers, progress: &Silent };
-        let all = Classes::new((0..cells.len() as u32).collect(), vec![0, cells.len() as u32]);
+        let all = Classes::from_lists(vec![(0..cells.len() as u32).collect()]);
         trim(&task, all).rows(0).to_vec()
     }
 

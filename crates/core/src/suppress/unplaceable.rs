@@ -1,50 +1,39 @@
-//! Who must be left out before anything is partitioned, so that a class can stand at all.
+//! Which persons must be left out before anything is partitioned, so that any class can satisfy the rules.
 //!
 //! A person who wants a larger k than there are persons can be in no class. A sensitive value that is too frequent in
 //! the whole table is too frequent in at least one class of any partition. Such persons are left out, one at a time
 //! and up to the limit of the spec; above it the release can't be reached.
 //!
 //! # Guarantee
-//! where persons and rows are few, nothing is refused of which everybody but as many as may be left out can stand
-//! together; of large tables, where sets of persons can't be tried one by one, the first choice decides
+//! If persons and rows are few, a table is refused only if no set of persons that may be left out makes the others
+//! satisfy the rules together. In large tables not all such sets can be tried, so the first choice decides.
 //!
 //! # Deviations
-//! of those who hold the value, the one with the largest own k leaves, and among equals the one with the smallest
-//! released cells, so that the choice does not depend on the order of the input; requirements that compare a class with
-//! the release hold for everybody together, whoever leaves, and are not asked
+//! Of those who hold the value, the one with the largest own k leaves, and among equals the one with the smallest
+//! released cells, so that the choice does not depend on the order of the input. Requirements that compare a class with
+//! the release are not asked here: everybody together satisfies them, whoever leaves.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use kohort_model::{Requirement, Role, Table};
+use kohort_model::{Requirement, Table};
 
 use crate::AnonymizeError;
 use crate::encode::Encoded;
 use crate::partition::Unreachable;
+use crate::recode::is_copied;
 use crate::requirement::{Rules, Tally};
 use crate::suppress::{allowance, n_persons};
 
-/// So many rows are looked at, about, before trying sets of persons is given up.
+/// Sets of persons are tried until about this many rows were looked at.
 const MOST_WORK: usize = 1 << 18;
 
-/// The rows that take part, ascending.
+/// The rows that take part, ascending, where the persons of some rows are left out already. These are within the limit and
+/// count towards it.
 ///
 /// # Errors
-/// Where too many would have to be left out, or nobody would remain.
+/// If too many more would have to be left out, or nobody would remain.
 pub(crate) fn rows_that_can_stand(
-    table: &Table,
-    encoded: &Encoded<'_>,
-    requirements: &[Requirement],
-    max_suppressed: f64,
-) -> Result<Vec<u32>, AnonymizeError> {
-    rows_that_can_stand_without(table, encoded, requirements, max_suppressed, &[])
-}
-
-/// The same where the persons of some rows are left out already. These are within the limit and count towards it.
-///
-/// # Errors
-/// Where too many more would have to be left out, or nobody would remain.
-pub(crate) fn rows_that_can_stand_without(
     table: &Table,
     encoded: &Encoded<'_>,
     requirements: &[Requirement],
@@ -54,7 +43,8 @@ pub(crate) fn rows_that_can_stand_without(
     let all: Vec<u32> = (0..table.n_rows as u32).collect();
     let is_left_out: BTreeSet<u32> = left_out.iter().copied().collect();
     let mut kept: Vec<u32> = all.iter().copied().filter(|row| !is_left_out.contains(row)).collect();
-    let absolute: Vec<Requirement> = requirements.iter().filter(|asked| !is_relative(asked)).cloned().collect();
+    let absolute: Vec<Requirement> =
+        requirements.iter().filter(|asked| !asked.compares_with_release()).cloned().collect();
     let rules = Rules::compile(table, &absolute, &kept)?;
     let (n_all, n_kept) = (n_persons(&rules, &all), n_persons(&rules, &kept));
     let limit = allowance(max_suppressed, n_all).saturating_sub(n_all - n_kept);
@@ -62,17 +52,17 @@ pub(crate) fn rows_that_can_stand_without(
         return Err(AnonymizeError::TooFewPersons { persons: n_kept, k: rules.k() });
     }
     let mut tally = Tally::new(&rules);
-    kept.iter().for_each(|&row| tally.add(row));
+    tally.recount(kept.iter().copied());
     if tally.stands() {
         return Ok(kept);
     }
-    let mut crowd = Crowd::new(&rules, &kept, limit);
+    let mut crowd = Remaining::new(&rules, &kept, limit);
     if let Err(refusal) = crowd.thin_out(|column, code| {
         let rows = kept.iter().copied().filter(|&row| rules.holds(row, column, code));
         in_leaving_order(table, encoded, &rules, &kept, rows.collect())
     }) {
         let everybody = in_leaving_order(table, encoded, &rules, &kept, kept.clone());
-        crowd = Crowd::new(&rules, &kept, limit);
+        crowd = Remaining::new(&rules, &kept, limit);
         if !crowd.search(&everybody, &mut BTreeSet::new(), &mut (MOST_WORK / kept.len())) {
             return Err(refusal);
         }
@@ -82,7 +72,7 @@ pub(crate) fn rows_that_can_stand_without(
 }
 
 /// Everybody who has not left yet, counted as one class.
-struct Crowd<'r> {
+struct Remaining<'r> {
     rules: &'r Rules,
     tally: Tally<'r>,
     rows_of: BTreeMap<u32, Vec<u32>>,
@@ -90,10 +80,10 @@ struct Crowd<'r> {
     limit: u64,
 }
 
-impl<'r> Crowd<'r> {
+impl<'r> Remaining<'r> {
     fn new(rules: &'r Rules, kept: &[u32], limit: u64) -> Self {
         let mut crowd =
-            Crowd { rules, tally: Tally::new(rules), rows_of: BTreeMap::new(), gone: BTreeSet::new(), limit };
+            Remaining { rules, tally: Tally::new(rules), rows_of: BTreeMap::new(), gone: BTreeSet::new(), limit };
         for &row in kept {
             crowd.tally.add(row);
             crowd.rows_of.entry(rules.person(row)).or_default().push(row);
@@ -111,15 +101,16 @@ impl<'r> Crowd<'r> {
         self.rows_of[&person].iter().for_each(|&row| self.tally.add(row));
     }
 
-    /// Who asks for more persons than are left. Whoever leaves makes the crowd of the others smaller, so they can't stay.
+    /// The persons who ask for more persons than are left. They can't stay, because everybody who leaves makes the
+    /// crowd smaller.
     fn asking_too_much(&self, n_left: u64) -> Vec<u32> {
         let asks = |rows: &[u32]| u64::from(self.rules.k_of_row(rows[0])) > n_left;
         let stays = self.rows_of.iter().filter(|(person, _)| !self.gone.contains(person));
         stays.filter(|(_, rows)| asks(rows)).map(|(&person, _)| person).collect()
     }
 
-    /// Lets one person after another leave until the rest can stand: of those who hold a value that is too frequent,
-    /// the last that `holders` lists.
+    /// Leaves out one person after another until the others satisfy the rules together. Each time, some value is too
+    /// frequent, and the last person in the list of its `holders` leaves.
     fn thin_out(&mut self, holders: impl Fn(usize, u32) -> Vec<u32>) -> Result<(), AnonymizeError> {
         let mut queues: BTreeMap<(usize, u32), Vec<u32>> = BTreeMap::new();
         let mut asking = 0;
@@ -138,19 +129,19 @@ impl<'r> Crowd<'r> {
                 continue;
             }
             let (column, code) = self.tally.most_frequent_of_unmet().ok_or(Unreachable)?;
-            let (name, limit) = (self.rules.sensitive_column(column), self.limit);
-            let too_frequent = || AnonymizeError::TooFrequent { column: name.to_owned(), limit };
+            let column_name = self.rules.sensitive_column(column).to_owned();
             let queue = queues.entry((column, code)).or_insert_with(|| holders(column, code));
             let next = std::iter::from_fn(|| queue.pop()).find(|person| !self.gone.contains(person));
-            let next = next.filter(|_| (self.gone.len() as u64) < limit).ok_or_else(too_frequent)?;
+            let next = next.filter(|_| (self.gone.len() as u64) < self.limit);
+            let next = next.ok_or(AnonymizeError::TooFrequent { column: column_name })?;
             self.leave(next);
         }
         Ok(())
     }
 
-    /// Tries sets of persons who might leave, holders of values that are too frequent first, until the rest can stand.
-    /// The person whom one value would choose may be the wrong one where persons hold several values. Ends without
-    /// success where so many tries are over.
+    /// Tries to leave out sets of persons, holders of too frequent values first, until the others satisfy the rules
+    /// together. This search is needed if persons hold several values: the person who leaves because of one value may
+    /// be the wrong choice for another. Gives up after `n_tries` tries.
     fn search(&mut self, everybody: &[u32], tried: &mut BTreeSet<BTreeSet<u32>>, n_tries: &mut usize) -> bool {
         if *n_tries == 0 || !tried.insert(self.gone.clone()) {
             return false;
@@ -188,24 +179,11 @@ impl<'r> Crowd<'r> {
     }
 }
 
-fn is_relative(requirement: &Requirement) -> bool {
-    match requirement {
-        Requirement::TCloseness { .. } | Requirement::Beta { .. } | Requirement::EnhancedBeta { .. } => true,
-        Requirement::K(_)
-        | Requirement::PersonK { .. }
-        | Requirement::DistinctL { .. }
-        | Requirement::EntropyL { .. }
-        | Requirement::RecursiveCL { .. }
-        | Requirement::Alpha { .. } => false,
-    }
-}
-
-/// The persons of some rows, who leaves first last: who asks for the largest k, because the others can then stay in a
-/// smaller crowd; of those the person with the smallest cells that all their rows may show; and only then, when it makes
-/// no difference, by number.
+/// The persons of some rows, in reverse order of leaving. The person with the largest k leaves first, because the
+/// others can then stay in a smaller crowd; then the person with the smallest cells that all their rows may show; and
+/// among equals, where it makes no difference, the number decides.
 fn in_leaving_order(table: &Table, encoded: &Encoded<'_>, rules: &Rules, kept: &[u32], holders: Vec<u32>) -> Vec<u32> {
-    let copied: Vec<_> =
-        table.columns.iter().filter(|column| matches!(column.role, Role::Sensitive | Role::Plain)).collect();
+    let copied: Vec<_> = table.columns.iter().filter(|column| is_copied(column)).collect();
     let cells = |row: u32| {
         let quasi: Vec<u32> = (0..encoded.domains.len()).map(|column| encoded.code(column, row)).collect();
         let copied: Vec<Option<&str>> = copied.iter().map(|column| column.cell(row as usize)).collect();
@@ -231,7 +209,7 @@ fn in_leaving_order(table: &Table, encoded: &Encoded<'_>, rules: &Rules, kept: &
 
 #[cfg(test)]
 mod tests {
-    use kohort_model::{Column, ValueType};
+    use kohort_model::{Column, Role, ValueType};
 
     use super::*;
 
@@ -249,7 +227,7 @@ mod tests {
             Requirement::Alpha { column: "disease".to_owned(), alpha },
         ];
         let encoded = Encoded::new(&table, &[0])?;
-        let kept = rows_that_can_stand(&table, &encoded, &requirements, limit)?;
+        let kept = rows_that_can_stand(&table, &encoded, &requirements, limit, &[])?;
         Ok(kept.into_iter().map(|row| rows[row as usize].2.to_owned()).collect())
     }
 

@@ -4,14 +4,14 @@
 
 const DAYS_PER_400_YEARS: i64 = 146_097;
 
-/// Days from 0000-03-01, where a calendar year is taken to begin so that leap days end it, to 1970-01-01.
+/// Days from 0000-03-01 to 1970-01-01. Years are counted from March here, so that a leap day is the last day of its year.
 const DAYS_TO_1970: i64 = 719_468;
 
-/// The date so many days after 1970-01-01.
+/// The date this many days after 1970-01-01.
 pub(super) fn date_of_days(days: i64) -> String {
     let shifted = days + DAYS_TO_1970;
     let (cycle, day_of_cycle) = (shifted.div_euclid(DAYS_PER_400_YEARS), shifted.rem_euclid(DAYS_PER_400_YEARS));
-    // The last day of 4, 100 and 400 years must not begin another year.
+    // The last day of 4, 100 and 400 years must not count as the first day of another year.
     let year_of_cycle = (day_of_cycle - day_of_cycle / 1_460 + day_of_cycle / 36_524 - day_of_cycle / 146_096) / 365;
     let day_of_year = day_of_cycle - days_before_year(year_of_cycle);
     let month_from_march = (5 * day_of_year + 2) / 153;
@@ -44,7 +44,7 @@ fn days_before_year(year_of_cycle: i64) -> i64 {
     365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100
 }
 
-/// Months from March have 31, 30, 31, 30, 31 days, twice, and what is left of the year.
+/// From March on, months have 31, 30, 31, 30 and 31 days, twice; January and February follow.
 fn days_before_month(month_from_march: i64) -> i64 {
     (153 * month_from_march + 2) / 5
 }

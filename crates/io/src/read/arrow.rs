@@ -1,12 +1,13 @@
-//! [`ArrowFile`]: Parquet, Arrow IPC and batches in memory into dictionaries.
+//! [`ArrowFile`]: reads Parquet, Arrow IPC and batches in memory into dictionaries.
 //!
-//! Values of fixed width are numbered by their bits, and only the distinct ones become texts. Batches are spread over
-//! the columns, one task each. The libraries that decode these formats panic on some damaged files; that is caught and
-//! reported like any other damage.
+//! Values of fixed width are numbered by their bits, and only the distinct ones become texts. Each column of a batch is a
+//! task of its own. The libraries that decode these formats panic on some damaged files; such a panic is caught and reported
+//! like any other damage.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -23,7 +24,7 @@ use rayon::prelude::*;
 use super::dictionary::{TextDictionary, ValueDictionary};
 use super::error::ReadError;
 use super::persons::{KnownPersons, NOBODY, NamedPerson};
-use super::{Keep, Kept, RawColumn};
+use super::{Batches as InMemory, Keep, Kept, RawColumn};
 use crate::arrow_text::{Fixed, TextForm};
 
 const ROWS_PER_BATCH: usize = 1 << 15;
@@ -54,7 +55,7 @@ impl<'a> ArrowFile<'a> {
         Ok(Self::new(Batches::Parquet(builder), schema, Some(progress)))
     }
 
-    /// Opens either of the two IPC formats; the first bytes tell.
+    /// Opens either of the two IPC formats, which the first bytes tell apart.
     pub(crate) fn open_ipc(mut file: File, progress: &'a dyn Progress) -> Result<Self, ReadError> {
         let mut magic = Vec::new();
         let peeked = file.by_ref().take(6).read_to_end(&mut magic).and_then(|_| file.rewind());
@@ -72,7 +73,7 @@ impl<'a> ArrowFile<'a> {
         Ok(Self::new(Batches::IpcFile(reader), schema, Some(progress)))
     }
 
-    /// Opens an IPC stream, whose bytes tell their progress themselves.
+    /// Opens an IPC stream. Its bytes are counted for the progress bar when they are read.
     pub(crate) fn open_stream(bytes: Box<dyn Read + 'a>) -> Result<Self, ReadError> {
         let reader = guarded("Arrow", || {
             StreamReader::try_new(BufReader::new(bytes), None).map_err(|error| damaged("Arrow", &error))
@@ -97,6 +98,29 @@ impl<'a> ArrowFile<'a> {
         &self.names
     }
 
+    /// The rows with the columns at these positions, which must be in ascending order. Progress is reported.
+    pub(crate) fn into_batches_of(self, wanted: &[usize]) -> Result<ArrowBatches<'a>, ReadError> {
+        let progress = self.progress;
+        let mut batches = match self.batches {
+            Batches::Parquet(builder) => {
+                let mask = ProjectionMask::roots(builder.parquet_schema(), wanted.iter().copied());
+                let builder = builder.with_projection(mask);
+                ArrowFile { batches: Batches::Parquet(builder), ..self }.into_batches()?
+            }
+            _ => {
+                let positions = wanted.to_vec();
+                let mut all = self.into_batches()?;
+                let reader = std::mem::replace(&mut all.reader, Box::new(std::iter::empty()));
+                all.reader = Box::new(reader.map(move |batch| batch?.project(&positions)));
+                all
+            }
+        };
+        let projected = batches.schema.project(wanted);
+        batches.schema = Arc::new(projected.map_err(|error| damaged(batches.format, &error))?);
+        batches.progress = progress;
+        Ok(batches)
+    }
+
     /// The rows as they are.
     pub(crate) fn into_batches(self) -> Result<ArrowBatches<'a>, ReadError> {
         let (format, reader): (_, Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + 'a>) = match self.batches {
@@ -108,10 +132,10 @@ impl<'a> ArrowFile<'a> {
             Batches::IpcStream(reader) => ("Arrow", Box::new(reader)),
             Batches::InMemory(batches) => ("Arrow", Box::new(batches.into_iter().map(Ok))),
         };
-        Ok(ArrowBatches { reader, format, schema: self.schema, is_done: false })
+        Ok(ArrowBatches { reader, format, schema: self.schema, progress: None, is_done: false })
     }
 
-    /// Reads the columns at these positions, which ascend.
+    /// Reads the columns at these positions, which must be in ascending order.
     pub(crate) fn read(self, wanted: &[(usize, Keep<'_>)]) -> Result<Vec<Kept>, ReadError> {
         let mut columns = Vec::with_capacity(wanted.len());
         for &(position, keep) in wanted {
@@ -129,6 +153,8 @@ impl<'a> ArrowFile<'a> {
             Batches::IpcFile(reader) => guarded("Arrow", || rows.take_all(reader, &wanted, "Arrow"))?,
             Batches::IpcStream(reader) => guarded("Arrow", || rows.take_all(reader, &wanted, "Arrow"))?,
             Batches::InMemory(batches) => {
+                let n_rows = batches.iter().map(RecordBatch::num_rows).sum();
+                rows.columns.iter_mut().for_each(|column| column.reserve(n_rows));
                 guarded("Arrow", || rows.take_all(batches.into_iter().map(Ok), &wanted, "Arrow"))?;
             }
         }
@@ -141,6 +167,7 @@ pub(crate) struct ArrowBatches<'a> {
     reader: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + 'a>,
     format: &'static str,
     schema: SchemaRef,
+    progress: Option<&'a dyn Progress>,
     is_done: bool,
 }
 
@@ -160,18 +187,21 @@ impl Iterator for ArrowBatches<'_> {
         let format = self.format;
         let next = || self.reader.next().transpose().map_err(|error| damaged(format, &error));
         let batch = guarded(format, next);
+        if let (Some(progress), Ok(Some(batch))) = (self.progress, &batch) {
+            progress.advance(batch.num_rows() as u64);
+        }
         self.is_done = !matches!(batch, Ok(Some(_)));
         batch.transpose()
     }
 }
 
-/// Runs code that may panic on a damaged file. What it worked on is dropped then, whatever its state.
+/// Runs code that may panic on a damaged file. After a panic everything it worked on is dropped.
 fn guarded<T>(format: &'static str, read: impl FnOnce() -> Result<T, ReadError>) -> Result<T, ReadError> {
     let contradicts = || ReadError::Damaged { format, fault: "its parts contradict each other" };
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(contradicts()))
 }
 
-/// What was wrong, by its kind alone: what a reader says may quote the bytes it stumbled over.
+/// The kind of the damage. The message of the library is not passed on, because it may quote bytes of the file.
 fn damaged(format: &'static str, error: &ArrowError) -> ReadError {
     let fault = match error {
         ArrowError::NotYetImplemented(_) => "it uses a feature that is not supported",
@@ -183,7 +213,7 @@ fn damaged(format: &'static str, error: &ArrowError) -> ReadError {
     ReadError::Damaged { format, fault }
 }
 
-/// The same for Parquet.
+/// The kind of the damage of a Parquet file.
 fn damaged_parquet(error: &ParquetError) -> ReadError {
     let fault = match error {
         ParquetError::NYI(_) => "it uses a feature that is not supported",
@@ -194,6 +224,20 @@ fn damaged_parquet(error: &ParquetError) -> ReadError {
     ReadError::Damaged { format: "Parquet", fault }
 }
 
+/// Reads batches of one column.
+pub(super) fn read_column(rows: &InMemory, keep: Keep<'_>) -> Result<Kept, ReadError> {
+    let n_rows = rows.batches().iter().map(RecordBatch::num_rows).sum();
+    let mut column = ColumnBuilder::new(rows.schema().field(0), keep)?;
+    column.reserve(n_rows);
+    let sink = RowSink { columns: std::slice::from_mut(&mut column), n_rows: 0, progress: None };
+    let batches = rows.batches().iter().cloned().map(Ok);
+    match guarded("Arrow", || sink.take_all(batches, &[0], "Arrow")) {
+        // Whether the table has rows is judged when all its columns are there.
+        Ok(()) | Err(ReadError::NoRows) => Ok(column.finish()),
+        Err(problem) => Err(problem),
+    }
+}
+
 struct RowSink<'a, 'p> {
     columns: &'a mut [ColumnBuilder<'p>],
     n_rows: u64,
@@ -201,7 +245,7 @@ struct RowSink<'a, 'p> {
 }
 
 impl RowSink<'_, '_> {
-    /// Adds all rows, of each batch the columns at these positions.
+    /// Adds the columns at these positions of every batch.
     fn take_all(
         mut self,
         batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
@@ -255,11 +299,19 @@ impl<'p> ColumnBuilder<'p> {
         Ok(ColumnBuilder { field: field.clone(), cells })
     }
 
+    /// Makes room for all rows at once, because vectors that grow need twice the memory for a while.
+    fn reserve(&mut self, n_rows: usize) {
+        match &mut self.cells {
+            Cells::Texts { ids, .. } => ids.reserve_exact(n_rows),
+            Cells::Persons { named, .. } => named.reserve_exact(n_rows),
+        }
+    }
+
     fn add(&mut self, array: &ArrayRef) -> Result<(), ArrowError> {
         match &mut self.cells {
             Cells::Texts { values, ids } => values.add(array, ids),
             Cells::Persons { known, named } => {
-                // A dictionary of this batch alone: keys are too many to be kept.
+                // The dictionary is for this batch alone, because there are too many keys to keep them.
                 let Some(mut values) = Values::of(self.field.data_type()) else { return Ok(()) };
                 let mut ids = Vec::with_capacity(array.len());
                 values.add(array, &mut ids)?;
@@ -282,21 +334,21 @@ impl<'p> ColumnBuilder<'p> {
 }
 
 /// The distinct values of a column under construction.
-enum Values {
+pub(super) enum Values {
     Null,
     Text(TextDictionary),
     Boolean(ValueDictionary<bool>),
-    /// By up to 64 bits.
+    /// Values of up to 64 bits.
     Narrow(Fixed, ValueDictionary<u64>),
-    /// By 128 bits.
+    /// Values of 128 bits.
     Wide(Fixed, ValueDictionary<i128>),
     Dictionary(Box<Values>),
     Rows(Box<RowConverter>, TextDictionary),
 }
 
 impl Values {
-    /// `None` for a type whose values can't be brought back.
-    fn of(data_type: &DataType) -> Option<Self> {
+    /// `None` for a type whose values can't be restored from their texts.
+    pub(super) fn of(data_type: &DataType) -> Option<Self> {
         Some(match TextForm::of(data_type) {
             TextForm::Null => Values::Null,
             TextForm::Text => Values::Text(TextDictionary::default()),
@@ -309,7 +361,7 @@ impl Values {
             }
             TextForm::RowEncoding => {
                 let converter = RowConverter::new(vec![SortField::new(data_type.clone())]).ok()?;
-                // Some types, such as dictionaries within lists, come back as another.
+                // Some types, such as dictionaries within lists, are restored as another type.
                 let back = converter.convert_rows(&converter.empty_rows(0, 0)).ok()?;
                 if back.first()?.data_type() != data_type {
                     return None;
@@ -319,7 +371,7 @@ impl Values {
         })
     }
 
-    fn add(&mut self, array: &ArrayRef, ids: &mut Vec<u32>) -> Result<(), ArrowError> {
+    pub(super) fn add(&mut self, array: &ArrayRef, ids: &mut Vec<u32>) -> Result<(), ArrowError> {
         match self {
             Values::Null => ids.extend(std::iter::repeat_n(NULL, array.len())),
             Values::Text(dictionary) => {
@@ -359,6 +411,36 @@ impl Values {
         Ok(())
     }
 
+    /// How many distinct values there are.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Values::Null => 0,
+            Values::Text(dictionary) | Values::Rows(_, dictionary) => dictionary.texts().len(),
+            Values::Boolean(dictionary) => dictionary.values().len(),
+            Values::Narrow(_, dictionary) => dictionary.values().len(),
+            Values::Wide(_, dictionary) => dictionary.values().len(),
+            Values::Dictionary(values) => values.len(),
+        }
+    }
+
+    /// The texts of the values from this id on.
+    pub(super) fn texts_from(&self, first: usize) -> Texts {
+        match self {
+            Values::Null => Texts::new(),
+            Values::Text(dictionary) | Values::Rows(_, dictionary) => {
+                (first as u32..dictionary.texts().len() as u32).map(|id| dictionary.get(id)).collect()
+            }
+            Values::Boolean(dictionary) => dictionary.values()[first..].iter().map(bool::to_string).collect(),
+            Values::Narrow(fixed, dictionary) => {
+                dictionary.values()[first..].iter().map(|&bits| fixed.text(i128::from(bits))).collect()
+            }
+            Values::Wide(fixed, dictionary) => {
+                dictionary.values()[first..].iter().map(|&bits| fixed.text(bits)).collect()
+            }
+            Values::Dictionary(values) => values.texts_from(first),
+        }
+    }
+
     fn into_texts(self) -> Texts {
         match self {
             Values::Null => Texts::new(),
@@ -373,8 +455,8 @@ impl Values {
     }
 }
 
-/// The distinct values of an array as texts, and per cell the id of one or [`NULL`]; `None` for a type whose values
-/// can't be brought back.
+/// The distinct values of an array as texts, and for each cell the id of its text or [`NULL`]; `None` for a type whose
+/// values can't be restored from their texts.
 pub(super) fn distinct_texts(array: &ArrayRef) -> Option<(Texts, Vec<u32>)> {
     let mut values = Values::of(array.data_type())?;
     let mut ids = Vec::with_capacity(array.len());
@@ -398,7 +480,7 @@ fn add_raw<T: ArrowNativeType, U: From<T> + Copy + Eq + std::hash::Hash>(
     }
 }
 
-/// Numbers the values of a dictionary array, those that occur, in the order in which they do.
+/// Numbers the values that occur in a dictionary array, in the order in which they occur.
 fn add_numbered(array: &ArrayRef, values: &mut Values, ids: &mut Vec<u32>) -> Result<(), ArrowError> {
     const UNKNOWN: u64 = u64::MAX;
     let dictionary = array.as_any_dictionary();

@@ -1,11 +1,11 @@
-//! [`read_for_audit`]: releases of the same persons, whoever made them, for the verifier to read together.
+//! [`read_for_audit`]: reads releases of the same persons, whoever made them, so that the verifier can compare them.
 //!
 //! A release is a file, or a folder that kohort wrote. The manifest of the folder, or of the folder that the file is in,
-//! says whether rows are sorted; rows that are can't be matched by their order.
+//! says whether rows are sorted. Sorted rows can't be matched by their order.
 //!
-//! Of each file only the columns that somebody may know are read, and the one that names the person. Bounds
-//! (`age_lo`, `age_hi`) come back as the ranges they are. A column's type is found from what all files show in it, with
-//! the bounds of ranges for values, so that it is understood alike in all of them.
+//! Only the columns that an audience may know are read, and the column that names the person. Bounds (`age_lo`, `age_hi`)
+//! become ranges again. The type of a column is inferred from the values and bounds that all files show in it, so that the
+//! column is understood in the same way in all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -28,12 +28,12 @@ use super::tables::LoadError;
 use super::typing::infer_type;
 use crate::bounds::{bound_names, compose, label, separator};
 
-/// What is read of releases that are to be audited.
+/// What is read from the releases.
 #[derive(Clone, Copy, Debug)]
 pub struct AuditOptions<'a> {
-    /// The columns that somebody may know. Each must be in one of the files at least.
+    /// The columns that an audience may know. Each must be in at least one of the files.
     pub columns: &'a BTreeSet<String>,
-    /// The column that names the person, in every file. Without it rows are matched by their order, if they have kept it.
+    /// The column that names the person, in every file. Without it rows are matched by their order, unless they are sorted.
     pub person: Option<&'a str>,
     /// Files of hierarchies by column.
     pub hierarchies: &'a BTreeMap<String, HierarchySource>,
@@ -42,7 +42,7 @@ pub struct AuditOptions<'a> {
 /// Reads releases, each a file or a folder. Each table is named after its path.
 ///
 /// # Errors
-/// Every problem of every file and hierarchy; the first folder that is not as its manifest says.
+/// Every problem of every file and hierarchy, or the first folder that differs from its manifest.
 pub fn read_for_audit(
     files: &[PathBuf],
     options: AuditOptions<'_>,
@@ -85,10 +85,10 @@ pub fn read_for_audit(
 
 /// Where a release is read from.
 struct Source {
-    /// As it was named.
+    /// The path that the caller gave.
     path: PathBuf,
     file: PathBuf,
-    /// The order of its rows, where a manifest says.
+    /// The order of the release's rows, if a manifest states it.
     order: Option<Order>,
 }
 
@@ -103,8 +103,8 @@ impl Source {
             let file = checked_file(path, entry)?;
             return Ok(Source { path: path.to_owned(), file, order: Some(manifest.order) });
         }
-        // A file beside a manifest that does not name it, or beside somebody else's manifest.json, is just a file. Keys
-        // that are not known don't matter here: whether rows are sorted must be heard from any version.
+        // A file that the manifest beside it does not name, or that is beside a manifest.json of another program, is just a
+        // file. Unknown keys don't matter here, because a manifest of any version must tell whether rows are sorted.
         let json = path.parent().and_then(|folder| fs::read_to_string(folder.join(MANIFEST)).ok());
         let manifest = json.and_then(|json| serde_json::from_str::<Manifest>(&json).ok());
         let name = path.file_name().and_then(|name| name.to_str());
@@ -153,7 +153,7 @@ impl Release {
             }
         }
         let wanted: Vec<usize> = wanted.into_iter().collect();
-        // Of a file without any of them the rows count all the same.
+        // If the file has none of these columns, its first column is read, so that its rows are counted.
         let read = if wanted.is_empty() { vec![0] } else { wanted };
         let columns = open.read(&read)?;
         let read_names = read.iter().map(|&position| names[position].clone()).collect();
@@ -169,7 +169,7 @@ impl Release {
     }
 }
 
-/// Columns that no file has, said of every file.
+/// Problems for columns that no file has, one for each file.
 fn unknown_columns(files: &[PathBuf], releases: &[Release], columns: &BTreeSet<String>) -> Vec<ReadErrors> {
     let is_unknown = |column: &&String| releases.iter().all(|release| release.table.position(column).is_none());
     let unknown: Vec<String> = columns.iter().filter(is_unknown).cloned().collect();
@@ -186,7 +186,7 @@ fn unknown_columns(files: &[PathBuf], releases: &[Release], columns: &BTreeSet<S
     files.iter().zip(releases).map(problem).collect()
 }
 
-/// The type of all values and bounds that the releases show in a column; text where they are no numbers or times.
+/// The type of all values and bounds that the releases show in a column; text if they are neither numbers nor times.
 fn type_of(name: &str, releases: &[Table]) -> ValueType {
     let mut values: BTreeSet<&str> = BTreeSet::new();
     for column in releases.iter().filter_map(|release| release.column(name)) {
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(cells(&tables[0], "age"), ["[20,29]", "*", "25"]);
         assert_eq!(tables[0].person, Some(0));
         let half = read(&["id,age_lo,age_hi\n1,20,29\n2,20,\n"], &["age"], None).unwrap_err();
-        assert_eq!(half, ["columns 'age_lo' and 'age_hi' are no bounds of 'age', first in row 2"]);
+        assert_eq!(half, ["columns 'age_lo' and 'age_hi' don't hold bounds of 'age', first in row 2"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! [`TableBatches`]: the rows of a file of any format, in its order, batch by batch.
 //!
-//! For whoever takes rows one after another and knows their types: nothing is inferred, and cells of CSV are texts.
+//! For callers that take rows one after another and know their types: no type is inferred, and cells of CSV are texts.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use super::error::ReadError;
 use super::open::OpenTable;
 use crate::InputFormat;
 
-/// The rows of a file. What comes after a problem is nothing.
+/// The rows of a file. They end with the first problem.
 pub struct TableBatches {
     source: Source,
 }
@@ -29,12 +29,13 @@ impl TableBatches {
     /// Opens a file, whose name tells its format.
     ///
     /// # Errors
-    /// Where it can't be read, or its columns can't be known.
+    /// If it can't be read, or its columns can't be known.
     pub fn open(path: &Path) -> Result<TableBatches, ReadError> {
         let format = InputFormat::of_path(path).ok_or(ReadError::UnknownFormat)?;
         let source = match OpenTable::open(path, Some(format), &CsvSpec::default(), &Silent)? {
             OpenTable::Csv(file) => Source::Csv(CsvBatches::new(file)),
             OpenTable::Arrow(file) => Source::Arrow(file.into_batches()?),
+            OpenTable::Lazy(_) => unreachable!("a file is opened, and lazy columns are in memory"),
         };
         Ok(TableBatches { source })
     }

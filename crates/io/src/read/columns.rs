@@ -1,16 +1,16 @@
-//! [`FileColumns`]: columns of a file, as a message may name them.
+//! [`FileColumns`]: the columns of a file, as messages may name them.
 //!
-//! The first row of a CSV file may be a row of data, because nothing in the format says otherwise. So a message repeats
-//! names of that row only where something shows that they are names; elsewhere columns are counted.
+//! The first row of a CSV file may be a row of data, because nothing in the format tells. So a message repeats texts of that
+//! row only if something shows that they are names. Otherwise columns are numbered.
 
 use std::fmt;
 
 use super::nearest::nearest;
 
-/// More characters than a name has.
+/// Texts longer than this are no names.
 const LONGEST_NAME: usize = 64;
 
-/// Columns of one file: their names where these are known to be names, else their positions.
+/// Columns of one file: their names if these are known to be names, else their positions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileColumns(Shown);
 
@@ -22,8 +22,9 @@ enum Shown {
 }
 
 impl FileColumns {
-    /// All columns of a file, of which somebody asked for some by name. The file's names are shown where one of them is
-    /// asked for, or nearly so; where nobody asked for any, they are shown unless one looks like a value.
+    /// All columns of a file, of which the caller asked for some by name. The names in the file are shown if one of them is
+    /// a name that was asked for, or differs from it only by a slip. If no name was asked for, they are shown unless one
+    /// looks like a value.
     pub fn of_file<'a>(names: &[String], asked: impl IntoIterator<Item = &'a str>) -> Self {
         let mut asked = asked.into_iter().peekable();
         let are_names = match asked.peek() {
@@ -37,17 +38,18 @@ impl FileColumns {
         })
     }
 
-    /// Columns whose names are a schema's and no row of the file.
+    /// Columns whose names come from a schema, so they are not a row of data.
     pub fn of_schema(names: impl IntoIterator<Item = String>) -> Self {
         FileColumns(Shown::Names(names.into_iter().collect()))
     }
 
-    /// Columns by their positions, counted from 0: a name that occurs twice is hardly one.
+    /// Columns by their positions, counted from 0. Used if columns share a text in the first row, which is then probably no
+    /// name.
     pub fn by_position(positions: impl IntoIterator<Item = usize>) -> Self {
         FileColumns(Shown::Positions(positions.into_iter().map(|position| position + 1).collect()))
     }
 
-    /// Those of the columns whose place, counted from 0, is wanted.
+    /// The columns whose position, counted from 0, is wanted.
     #[must_use]
     pub fn only(&self, is_wanted: impl Fn(usize) -> bool) -> Self {
         let wanted = |(position, _): &(usize, &_)| is_wanted(*position);
@@ -67,7 +69,7 @@ impl FileColumns {
         matches!(self.0, Shown::Names(_))
     }
 
-    /// How many there are.
+    /// The number of columns.
     pub fn len(&self) -> usize {
         match &self.0 {
             Shown::Names(names) => names.len(),
@@ -75,12 +77,12 @@ impl FileColumns {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no columns.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The names, where they may be shown.
+    /// The names, if they may be shown.
     pub(crate) fn names(&self) -> Option<&[String]> {
         match &self.0 {
             Shown::Names(names) => Some(names),

@@ -1,16 +1,16 @@
 //! [`CsvFile`]: a strict, streaming reader of separated text into dictionaries.
 //!
 //! # Guarantee
-//! A bare empty cell (or a configured word) is null, a quoted one is text; nothing is trimmed, guessed or replaced.
-//! Every row has as many cells as the header; empty lines at the very end hold no row. A file of one column is read
-//! line by line, an empty line being a null. A bad quote or invalid bytes end the reading; rows of the wrong length
-//! are all counted.
+//! A bare empty cell (or a configured word) is null, a quoted one is text. Nothing is trimmed, guessed or replaced. Every
+//! row has as many cells as the header; empty lines at the very end are no rows. In a file of one column every line is a
+//! row, and an empty line is a null. A bad quote or invalid bytes end the reading; rows of the wrong length are all counted.
 //!
 //! # Cost
-//! One pass: blocks are cut into cells by one thread, and the cells numbered column by column by all.
+//! One pass: one thread cuts blocks into cells, and all threads number the cells, each column by itself.
 
 mod batches;
 mod blocks;
+mod decode;
 mod record;
 mod separator;
 
@@ -26,7 +26,8 @@ use super::error::{ReadError, RowNumber, RowNumbers};
 use super::persons::{KnownPersons, NOBODY, NamedPerson};
 use super::{Keep, Kept, RawColumn};
 pub(crate) use batches::CsvBatches;
-use blocks::{BlockEnd, TextBlocks, Transcoder};
+use blocks::{BlockEnd, TextBlocks};
+use decode::decoded;
 use record::{AtEnd, BadQuote, Cell, Span, cut_record};
 use separator::find_separator;
 
@@ -38,7 +39,7 @@ const MOST_ROWS: u64 = u32::MAX as u64 - 1;
 /// A CSV file whose header was read.
 pub(crate) struct CsvFile<'a> {
     blocks: TextBlocks<Box<dyn Read + 'a>>,
-    /// Bytes of the current block before the first row.
+    /// The bytes of the current block that are before the first row.
     consumed: usize,
     separator: u8,
     null_words: Vec<String>,
@@ -47,25 +48,19 @@ pub(crate) struct CsvFile<'a> {
 }
 
 impl<'a> CsvFile<'a> {
-    /// Finds out how the file is written, and the names of its columns.
+    /// Finds out how the file is written, and reads the names of its columns.
     pub(crate) fn open(reader: Box<dyn Read + 'a>, spec: &CsvSpec) -> Result<Self, ReadError> {
         Self::open_in_blocks(reader, spec, BLOCK_SIZE)
     }
 
-    /// The same, reading at least so many bytes at once. Blocks of any size give the same cells.
+    /// Does the same as [`CsvFile::open`], but reads at least this many bytes at once. The size of blocks does not change the
+    /// cells.
     pub(crate) fn open_in_blocks(
         reader: Box<dyn Read + 'a>,
         spec: &CsvSpec,
         block_size: usize,
     ) -> Result<Self, ReadError> {
-        let encoding = match &spec.encoding {
-            None => encoding_rs::UTF_8,
-            Some(name) => {
-                Encoding::for_label(name.as_bytes()).ok_or_else(|| ReadError::UnknownEncoding { name: name.clone() })?
-            }
-        };
-        let reader: Box<dyn Read + 'a> =
-            if encoding == encoding_rs::UTF_8 { reader } else { Box::new(Transcoder::new(reader, encoding)) };
+        let (reader, encoding) = decoded(reader, spec.encoding.as_deref())?;
         let mut file = CsvFile {
             blocks: TextBlocks::new(reader, block_size),
             consumed: 0,
@@ -129,7 +124,7 @@ impl<'a> CsvFile<'a> {
         }
     }
 
-    /// Reads the rows, and of them the columns at these positions, in this order.
+    /// Reads the columns at these positions, in this order.
     ///
     /// # Errors
     /// Every problem that can be found.
@@ -222,9 +217,9 @@ impl Stop {
 /// Counts rows, and checks their length.
 struct RowCounter {
     n_columns: usize,
-    /// Rows so far, those of the wrong length too, empty lines at the end of what was read not.
+    /// The rows so far, including those of the wrong length, but without empty lines at the end.
     n_rows: u64,
-    /// Empty lines since then; they are rows of the wrong length if another row follows.
+    /// Empty lines after these rows. They are rows of the wrong length if another row follows.
     n_blank: u64,
     ragged: Option<ReadError>,
 }
@@ -239,7 +234,8 @@ impl RowCounter {
         RowNumber::Data(self.n_rows + self.n_blank + 1)
     }
 
-    /// Cuts all whole records of a block into cells; returns how far it came.
+    /// Cuts all whole records of a block into cells. Returns where the next record begins, and why it stopped early, if it
+    /// did.
     fn cut_block(&mut self, text: &str, end: BlockEnd, separator: u8, spans: &mut Vec<Span>) -> (usize, Option<Stop>) {
         let at_end = if end == BlockEnd::File { AtEnd::Yes } else { AtEnd::No };
         let mut at = 0;
@@ -307,7 +303,7 @@ impl<'p> ColumnBuilder<'p> {
         ColumnBuilder { position, cells, scratch: String::new() }
     }
 
-    /// Takes this column's cells out of those of whole rows.
+    /// Takes the cells of this column out of the cells of whole rows.
     fn add_cells(&mut self, text: &str, spans: &[Span], n_columns: usize, null_words: &[String]) {
         let spans = spans.iter().skip(self.position).step_by(n_columns);
         let is_null = |bare: &str| null_words.iter().any(|word| word == bare);

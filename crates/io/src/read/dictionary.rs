@@ -1,7 +1,7 @@
 //! Dictionaries under construction: ids by value, in the order of first appearance.
 //!
-//! Hash tables hold ids and half of each hash, so that they grow without looking at the values again. Results never
-//! depend on the hasher's seed, which is random so that nobody can craft a slow file.
+//! Hash tables hold ids and half of each hash, so that they grow without looking at the values again. The seed of the hasher
+//! is random, so that nobody can craft a file that is slow to read. Results never depend on it.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
@@ -19,7 +19,7 @@ pub(crate) struct TextDictionary {
 }
 
 impl TextDictionary {
-    /// The id of a text, a new one if it was not met before.
+    /// The id of a text, which is new if the text was not met before.
     pub(crate) fn id(&mut self, text: &str) -> u32 {
         let mut state = self.hasher.build_hasher();
         state.write(text.as_bytes());
@@ -34,6 +34,11 @@ impl TextDictionary {
                 id
             }
         }
+    }
+
+    /// The texts in the order of their ids.
+    pub(crate) fn texts(&self) -> &Texts {
+        &self.texts
     }
 
     /// The text of an id.
@@ -56,7 +61,7 @@ pub(crate) struct ValueDictionary<T> {
 }
 
 impl<T: Copy + Eq + Hash> ValueDictionary<T> {
-    /// The id of a value, a new one if it was not met before.
+    /// The id of a value, which is new if the value was not met before.
     pub(crate) fn id(&mut self, value: T) -> u32 {
         let hash = self.hasher.hash_one(value) as u32;
         let values = &mut self.values;
@@ -73,18 +78,23 @@ impl<T: Copy + Eq + Hash> ValueDictionary<T> {
     }
 
     /// The values in the order of their ids.
+    pub(crate) fn values(&self) -> &[T] {
+        &self.values
+    }
+
+    /// The values in the order of their ids.
     pub(crate) fn into_values(self) -> Vec<T> {
         self.values
     }
 }
 
-/// An id, and half the hash of what it stands for.
+/// An id, and half the hash of its text or value.
 struct Slot {
     hash: u32,
     id: u32,
 }
 
-/// Half a hash as a whole one: the table looks at its highest bits as well as at its lowest.
+/// Makes a whole hash of half a one, because the table looks at the highest bits as well as at the lowest.
 fn spread(hash: u32) -> u64 {
     u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

@@ -1,4 +1,4 @@
-//! [`ReadError`]: what can be wrong with a file, said with place and remedy and without any of its cells.
+//! [`ReadError`]: what can be wrong with a file. Messages say where, hints say what to do, and neither shows a cell.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -14,217 +14,112 @@ use crate::ErrorClass;
 /// One problem of a file that is read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum ReadError {
     /// The operating system failed.
     #[error("can't be read: {source}")]
-    Io {
-        /// What it said.
-        source: std::io::Error,
-    },
-    /// The file name ends in nothing that is known.
-    #[error("the name does not tell the format")]
+    Io { source: std::io::Error },
+    /// The ending of the file name is not known.
+    #[error("the file name does not tell the format")]
     UnknownFormat,
     /// Parquet and Arrow files can't come from a pipe.
     #[error("only CSV and Arrow streams can be read from standard input")]
     NotFromStdin,
-    /// Not what its name says, or damaged.
-    #[error("is not a valid {format} file: {fault}")]
+    /// The file is damaged, or has another format than its name says.
+    #[error("not a valid {format} file: {fault}")]
     Damaged {
-        /// The format it was taken for.
         format: &'static str,
-        /// What kind of fault its reader met. Never the reader's own words, because these may hold bytes of the file.
+        /// The kind of the fault. The message of the reader is not used, because it may quote bytes of the file.
         fault: &'static str,
     },
-    /// Not a byte in it.
+    /// The file has no bytes.
     #[error("the file is empty")]
     Empty,
     /// Columns, but no rows.
     #[error("the file has columns but no rows")]
     NoRows,
-    /// More rows than ids.
+    /// There are more rows than ids.
     #[error("the file has more than 4294967294 rows")]
     TooManyRows,
     /// Rows with too few or too many cells.
     #[error("{rows}: expected {expected} cells, found {found}{}", if rows.total > 1 { " in the first" } else { "" })]
-    RaggedRows {
-        /// Cells of the header.
-        expected: usize,
-        /// Cells of the first such row.
-        found: usize,
-        /// Where.
-        rows: RowNumbers,
-    },
-    /// `"a"b`.
+    RaggedRows { expected: usize, found: usize, rows: RowNumbers },
+    /// Text right after a closing quote, as in `"a"b`.
     #[error("{row}: text after a closing quote")]
-    TextAfterQuote {
-        /// Where.
-        row: RowNumber,
-    },
+    TextAfterQuote { row: RowNumber },
     /// A quote without its partner.
     #[error("{row}: a quote opens and is never closed")]
-    UnclosedQuote {
-        /// Where it opens.
-        row: RowNumber,
-    },
-    /// A row that fills all memory set aside for one.
+    UnclosedQuote { row: RowNumber },
+    /// A row that is longer than the memory set aside for one.
     #[error("{row}: the row is longer than 256 MiB")]
-    RowTooLong {
-        /// Where.
-        row: RowNumber,
-    },
+    RowTooLong { row: RowNumber },
     /// Bytes that are no text.
-    #[error("{row}: invalid {encoding}")]
-    InvalidText {
-        /// Where.
-        row: RowNumber,
-        /// The encoding asked for.
-        encoding: String,
-    },
-    /// An encoding nobody knows.
+    #[error("{row}: bytes that are not {encoding}")]
+    InvalidText { row: RowNumber, encoding: String },
+    /// An unknown encoding.
     #[error("unknown encoding '{name}'")]
-    UnknownEncoding {
-        /// As given.
-        name: String,
-    },
-    /// A separator that can't be told from the rest.
+    UnknownEncoding { name: String },
+    /// A byte order mark of another encoding than the spec names.
+    #[error("the file begins with the byte order mark of {marked}, but the spec says encoding '{encoding}'")]
+    ContradictingMark { encoding: String, marked: &'static str },
+    /// UTF-16 in an order of bytes that neither the spec nor the file tells.
+    #[error("encoding '{encoding}' leaves the byte order open, and the file has no byte order mark")]
+    NoByteOrder { encoding: String },
+    /// A character that can't be a separator.
     #[error("{separator:?} can't separate cells")]
-    BadSeparator {
-        /// As given.
-        separator: char,
-    },
+    BadSeparator { separator: char },
     /// Two columns of one name.
     #[error("{} columns have the same name: {columns}", columns.len())]
-    DuplicateColumn {
-        /// All of them.
-        columns: FileColumns,
-    },
+    DuplicateColumn { columns: FileColumns },
     /// A column without a name.
     #[error("column {position} has no name")]
-    EmptyColumnName {
-        /// Counted from 1.
-        position: usize,
-    },
+    EmptyColumnName { position: usize },
     /// Columns of the file that the spec does not mention.
     #[error("{} no role: {columns}", if columns.len() == 1 { "column has" } else { "columns have" })]
-    NoRole {
-        /// Which.
-        columns: FileColumns,
-    },
+    NoRole { columns: FileColumns },
     /// Columns of the spec that the file does not have.
     #[error("no such {}: {}", if columns.len() == 1 { "column" } else { "columns" }, quoted(columns))]
-    UnknownColumn {
-        /// Their names in the spec.
-        columns: Vec<String>,
-        /// The file's columns.
-        known: FileColumns,
-    },
-    /// Columns named like bounds that are none.
-    #[error("columns '{column}_lo' and '{column}_hi' are no bounds of '{column}', first in row {first_row}")]
-    NoBounds {
-        /// The column they would bound.
-        column: String,
-        /// Counted from 1.
-        first_row: u64,
-    },
-    /// A rule where only released cells are at hand.
+    UnknownColumn { columns: Vec<String>, known: FileColumns },
+    /// Columns that are named like bounds but hold none.
+    #[error("columns '{column}_lo' and '{column}_hi' don't hold bounds of '{column}', first in row {first_row}")]
+    NoBounds { column: String, first_row: u64 },
+    /// A rule for a hierarchy, although only released cells are given.
     #[error("column '{column}': a rule makes a hierarchy from private values, and releases don't show them")]
-    RuleWithoutValues {
-        /// The column.
-        column: String,
-    },
-    /// Rows that belong to nobody.
+    RuleWithoutValues { column: String },
+    /// Some rows have no person: the person column is null there.
     #[error("person column '{column}' is null in {rows}")]
-    NullPerson {
-        /// The column.
-        column: String,
-        /// Where.
-        rows: RowNumbers,
-    },
-    /// A person's own k that is not a whole number from 0.
+    NullPerson { column: String, rows: RowNumbers },
+    /// A person's own k that is not a whole number.
     #[error("person_k column '{column}' is not a whole number from 0 to 4294967295 in {rows}")]
-    BadPersonK {
-        /// The column.
-        column: String,
-        /// Where.
-        rows: RowNumbers,
-    },
-    /// Values that are not of the column's type.
+    BadPersonK { column: String, rows: RowNumbers },
+    /// Values that don't have the type of their column.
     #[error("column '{column}': {n_values} {} no {value_type}, in {rows}", values_are(*n_values))]
-    NotOfType {
-        /// The column.
-        column: String,
-        /// The type.
-        value_type: ValueType,
-        /// How many distinct values.
-        n_values: usize,
-        /// Where.
-        rows: RowNumbers,
-    },
-    /// Values that look like dates, some of which no calendar has.
+    NotOfType { column: String, value_type: ValueType, n_values: usize, rows: RowNumbers },
+    /// Values that look like dates, of which some are impossible.
     #[error("column '{column}' looks like dates, but {n_values} {} impossible, in {rows}", values_are(*n_values))]
-    ImpossibleDates {
-        /// The column.
-        column: String,
-        /// How many distinct values.
-        n_values: usize,
-        /// Where.
-        rows: RowNumbers,
-    },
+    ImpossibleDates { column: String, n_values: usize, rows: RowNumbers },
     /// An Arrow type that has no order or distance.
     #[error("column '{column}' of type {data_type} can't be {role}")]
-    UnsupportedType {
-        /// The column.
-        column: String,
-        /// Its role.
-        role: Role,
-        /// Its Arrow type.
-        data_type: String,
-    },
+    UnsupportedType { column: String, role: Role, data_type: String },
+    /// The program that holds a column in memory can't hand it over.
+    #[error("column '{column}' {fault}")]
+    NotHandedOver { column: String, fault: String, hint: String },
     /// An Arrow type that can't be copied.
     #[error("column '{column}' of type {data_type} can't be copied")]
-    UnreadableType {
-        /// The column.
-        column: String,
-        /// Its Arrow type.
-        data_type: String,
-    },
-    /// Values that could be mistaken for a release's labels.
-    #[error("column '{column}' holds '*' or ranges such as '[20,29]' itself, in {rows}")]
-    LabelClash {
-        /// The column.
-        column: String,
-        /// Where.
-        rows: RowNumbers,
-    },
+    UnreadableType { column: String, data_type: String },
+    /// Values that look like labels of a release.
+    #[error("column '{column}' already holds '*' or ranges such as '[20,29]', in {rows}")]
+    LabelClash { column: String, rows: RowNumbers },
     /// A hierarchy file that can't be read.
     #[error("column '{column}': hierarchy {}: can't be read: {source}", path.display())]
-    HierarchyIo {
-        /// The column.
-        column: String,
-        /// The file.
-        path: PathBuf,
-        /// What the operating system said.
-        source: std::io::Error,
-    },
+    HierarchyIo { column: String, path: PathBuf, source: std::io::Error },
     /// A hierarchy file with problems.
     #[error("column '{column}': hierarchy {}: {problems}", path.display())]
-    Hierarchy {
-        /// The column.
-        column: String,
-        /// The file.
-        path: PathBuf,
-        /// All of them.
-        problems: HierarchyErrors,
-    },
+    Hierarchy { column: String, path: PathBuf, problems: HierarchyErrors },
     /// A rule that does not fit the values.
     #[error("column '{column}': {problem}")]
-    HierarchyRule {
-        /// The column.
-        column: String,
-        /// Why.
-        problem: MakeError,
-    },
-    /// Values the hierarchy does not have.
+    HierarchyRule { column: String, problem: MakeError },
+    /// Values that the hierarchy lacks.
     #[error(
         "column '{column}': {} {} missing from the hierarchy: {}",
         values.len(),
@@ -232,65 +127,62 @@ pub enum ReadError {
         each_once(values)
     )]
     NotInHierarchy {
-        /// The column.
         column: String,
         /// Every missing value, by its first row.
         values: Vec<MissingValue>,
     },
-    /// An identifier that would have to be released.
+    /// An identifier that the spec would release.
     #[error("column '{column}' is an identifier and joins tables, and keys = \"keep\" would release it")]
-    IdentifierKept {
-        /// The column.
-        column: String,
-    },
-    /// Persons of several rows beside a register.
+    IdentifierKept { column: String },
+    /// Persons with several rows in a release with a register.
     #[error("person column '{column}' repeats a person in {rows}; with a register each person has one row")]
-    PersonTwice {
-        /// The column.
-        column: String,
-        /// Where.
-        rows: RowNumbers,
-    },
-    /// A name that releases beside a register need themselves.
-    #[error("a {what} is called '{name}', which a release with a register needs for something else")]
-    ReservedName {
-        /// A table or a column.
-        what: &'static str,
-        /// The name.
-        name: &'static str,
-    },
-    /// A register that is not the one the spec means.
-    #[error("its sha256 begins with {found}, and the spec pins one that begins with {pinned}")]
-    OtherDigest {
-        /// The first digits of the spec's.
-        pinned: String,
-        /// The first digits of the file's.
-        found: String,
-    },
-    /// A column of a register that stands for two.
-    #[error("column '{column}' would stand for two columns at once")]
-    RegisterColumnTwice {
-        /// The column.
-        column: String,
-    },
-    /// Register rows without something, where the spec refuses them.
-    #[error("column '{column}' is null in {rows}, and missing = \"refuse\"")]
-    RegisterLacks {
-        /// The column.
-        column: String,
-        /// Where.
-        rows: RowNumbers,
-    },
+    PersonTwice { column: String, rows: RowNumbers },
+    /// A name that releases with a register use themselves.
+    #[error("a {what} is called '{name}', a name that releases with a register use themselves")]
+    ReservedName { what: &'static str, name: &'static str },
+    /// A register that is not the one that the spec pins.
+    #[error("its sha256 begins with {found}, but the spec pins one that begins with {pinned}")]
+    OtherDigest { pinned: String, found: String },
+    /// A column of a register that would be used for two columns.
+    #[error("column '{column}' is used for two columns")]
+    RegisterColumnTwice { column: String },
+    /// Register rows that lack a value, if the spec refuses such rows.
+    #[error("column '{column}' is null in {rows}, which missing = \"refuse\" does not allow")]
+    RegisterLacks { column: String, rows: RowNumbers },
+    /// Standard input or columns of a program, although the table must be read several times, row by row.
+    #[error("a table that is larger than memory must be a file, because it is read several times")]
+    ReadOnce,
+    /// The file is not the same as when it was read before.
+    #[error("the file has changed while it was read")]
+    FileChanged,
+    /// The distinct values of the columns don't fit into memory.
+    #[error("the distinct values don't fit into the given memory: column '{column}' alone has more than {n_values}")]
+    TooManyValues { column: String, n_values: usize },
     /// Hierarchical distance without a hierarchy.
-    #[error("column '{column}' asks for hierarchical distance and has no hierarchy")]
-    NeedsHierarchy {
-        /// The column.
-        column: String,
-    },
+    #[error("column '{column}' asks for hierarchical distance but has no hierarchy")]
+    NeedsHierarchy { column: String },
 }
 
 impl ReadError {
-    /// What to do about it.
+    /// The same problem of a table of which only the distinct values were at hand, one in each row. The rows of the file are not
+    /// known then, except for values that a hierarchy lacks: `place` tells first row and number of rows of a value.
+    pub(crate) fn of_values(mut self, place: impl Fn(&str, u64) -> MissingValue) -> Self {
+        if let ReadError::NotInHierarchy { column, values, .. } = &mut self {
+            values.iter_mut().for_each(|value| *value = place(column, value.first_row));
+            values.sort_unstable_by_key(|value| value.first_row);
+        }
+        if let ReadError::NullPerson { rows, .. }
+        | ReadError::BadPersonK { rows, .. }
+        | ReadError::NotOfType { rows, .. }
+        | ReadError::ImpossibleDates { rows, .. }
+        | ReadError::LabelClash { rows, .. } = &mut self
+        {
+            *rows = RowNumbers::default();
+        }
+        self
+    }
+
+    /// What to do about the problem.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             ReadError::Io { .. } | ReadError::HierarchyIo { .. } => {
@@ -299,6 +191,11 @@ impl ReadError {
             ReadError::UnknownFormat => "name it .csv, .csv.gz, .csv.zst, .parquet or .arrow".into(),
             ReadError::NotFromStdin => "give the file by its name".into(),
             ReadError::Damaged { .. } => "check that the file is complete and of the kind its name says".into(),
+            ReadError::ReadOnce => "write the table to a file first".into(),
+            ReadError::FileChanged => "try again when nobody writes to it".into(),
+            ReadError::TooManyValues { column, .. } => {
+                format!("give more memory, drop '{column}', or release it in larger units")
+            }
             ReadError::Empty | ReadError::NoRows => "check that this is the file you mean".into(),
             ReadError::TooManyRows => "split the table".into(),
             ReadError::RaggedRows { .. } => {
@@ -314,13 +211,17 @@ impl ReadError {
             ReadError::UnknownEncoding { .. } => {
                 "use a name such as \"utf-8\", \"windows-1252\" or \"utf-16le\"".into()
             }
+            ReadError::ContradictingMark { marked, .. } => {
+                format!("say encoding = \"{}\", or leave encoding out", marked.to_ascii_lowercase())
+            }
+            ReadError::NoByteOrder { .. } => "say encoding = \"utf-16le\" or \"utf-16be\"".into(),
             ReadError::BadSeparator { .. } => "use one ASCII character other than a quote or a line break".into(),
             ReadError::DuplicateColumn { .. } => "rename all but one of them".into(),
             ReadError::EmptyColumnName { .. } => "name it in the header, or say header = false".into(),
             ReadError::NoRole { columns } => match columns.names() {
                 Some(names) => {
                     let first = names.first().map_or("", String::as_str);
-                    format!("give every column a role, e.g. {first} = \"quasi\" in a spec or --quasi {first}")
+                    format!("give every column a role, e.g. {first} = \"quasi\" in a spec or {{quasi={first}}}")
                 }
                 None => NO_HEADER.into(),
             },
@@ -335,11 +236,11 @@ impl ReadError {
                         None => format!("the file has {}", quoted(known)),
                     }
                 }
-                None => format!("none of the {} columns of the file is called so; {NO_HEADER}", known.len()),
+                None => format!("none of the {} columns of the file has this name; {NO_HEADER}", known.len()),
             },
-            ReadError::NoBounds { .. } => "give both bounds or none, the upper one next to the lower".into(),
+            ReadError::NoBounds { .. } => "give both bounds or none in each row, and put the column of upper bounds right after that of lower ones".into(),
             ReadError::RuleWithoutValues { .. } => {
-                "write it to a file with `kohort hierarchy make`, from the private table, and name the file".into()
+                "make the hierarchy from the private table with `kohort hierarchy make`, and name its file".into()
             }
             ReadError::NullPerson { .. } => "remove these rows, or say whose they are".into(),
             ReadError::BadPersonK { .. } => "write each person's own k as a number; 0 where they have no wish".into(),
@@ -360,11 +261,12 @@ impl ReadError {
             ReadError::UnsupportedType { column, .. } => {
                 format!("convert '{column}' to text, numbers or dates, or give it role \"plain\" or \"drop\"")
             }
+            ReadError::NotHandedOver { hint, .. } => hint.clone(),
             ReadError::UnreadableType { column, .. } => format!("give '{column}' role \"drop\", or convert it"),
             ReadError::LabelClash { column, .. } => {
                 format!("give '{column}' a hierarchy that has these values as leaves, or rename them")
             }
-            ReadError::Hierarchy { .. } => "`kohort hierarchy check` shows them all".into(),
+            ReadError::Hierarchy { .. } => "`kohort hierarchy check` shows all problems".into(),
             ReadError::HierarchyRule { .. } => return None,
             ReadError::NotInHierarchy { column, .. } => {
                 format!("add these values of '{column}' to the hierarchy as leaves, or correct them")
@@ -377,10 +279,10 @@ impl ReadError {
             }
             ReadError::ReservedName { what, .. } => format!("rename the {what}"),
             ReadError::OtherDigest { .. } => {
-                "get the register that is meant, or pin this one if it is: sha256sum shows all digits".into()
+                "get the register that the spec means, or pin this one if it is right: sha256sum shows its digits".into()
             }
             ReadError::RegisterColumnTwice { .. } => {
-                "name one column of the register for the key and for each quasi column".into()
+                "name a different column of the register for the key and for each quasi column".into()
             }
             ReadError::RegisterLacks { .. } => {
                 "complete these rows, or leave them out with missing = \"skip\" under [register]".into()
@@ -392,11 +294,11 @@ impl ReadError {
         Some(hint)
     }
 
-    /// Who can do something about it.
+    /// Who can mend the problem.
     pub fn class(&self) -> ErrorClass {
         match self {
             ReadError::Io { source } | ReadError::HierarchyIo { source, .. } => match source.kind() {
-                // The wrong file was named, or it does not hold what its name says.
+                // Another file was meant, or its content is not what its name says.
                 ErrorKind::NotFound
                 | ErrorKind::IsADirectory
                 | ErrorKind::InvalidData
@@ -409,20 +311,20 @@ impl ReadError {
     }
 }
 
-/// What to do where the first row may be data.
+/// The hint if the first row may be data.
 const NO_HEADER: &str = "if its first row is data, say header = false and give roles to column_1, column_2 and so on";
 
-/// All problems of one file.
+/// All problems of a file.
 #[derive(Debug)]
 pub struct ReadErrors {
-    /// The file.
+    /// The file that has the problems.
     pub file: PathBuf,
     /// At least one problem.
     pub problems: Vec<ReadError>,
 }
 
 impl ReadErrors {
-    /// Who can do something about them.
+    /// Who can mend the problems.
     pub fn class(&self) -> ErrorClass {
         if self.problems.iter().any(|problem| problem.class() == ErrorClass::Io) {
             ErrorClass::Io
@@ -467,7 +369,7 @@ impl fmt::Display for RowNumber {
 pub struct RowNumbers {
     /// The first few, counted from 1.
     pub first: Vec<u64>,
-    /// How many there are.
+    /// The number of all rows.
     pub total: u64,
 }
 
@@ -498,6 +400,8 @@ impl fmt::Display for RowNumbers {
         let shown: Vec<String> = self.first.iter().map(u64::to_string).collect();
         let hidden = self.total - shown.len() as u64;
         match (shown.as_slice(), hidden) {
+            // A table that is read in pieces is judged by its distinct values.
+            ([], 0) => f.write_str("rows that were not counted"),
             ([row], 0) => write!(f, "row {row}"),
             ([rows @ .., last], 0) => write!(f, "rows {} and {last}", rows.join(", ")),
             (rows, _) => write!(f, "rows {} and {hidden} more", rows.join(", ")),
@@ -505,16 +409,16 @@ impl fmt::Display for RowNumbers {
     }
 }
 
-/// A value that a hierarchy does not have, by where it is.
+/// A value that a hierarchy lacks, by its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissingValue {
-    /// The first row that holds it, counted from 1.
+    /// The first row that holds the value, counted from 1.
     pub first_row: u64,
-    /// How many rows hold it.
+    /// The number of rows that hold the value.
     pub n_rows: u64,
 }
 
-/// Missing values by first row and number of rows, as many as a person reads.
+/// Missing values by their first row and number of rows. Long lists are cut.
 fn each_once(values: &[MissingValue]) -> String {
     const SHOWN: usize = 40;
     let rows = |value: &MissingValue| match value.n_rows {
@@ -565,7 +469,7 @@ mod tests {
         };
         assert_eq!(hint(&["Age"]), "did you mean 'age'?");
         assert_eq!(hint(&["age", "disease"]), "the file has 'age', 'postcode'");
-        assert!(hint(&["disease"]).starts_with("none of the 2 columns of the file is called so; "));
+        assert!(hint(&["disease"]).starts_with("none of the 2 columns of the file has this name; "));
     }
 
     #[test]

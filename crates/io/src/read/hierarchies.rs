@@ -1,6 +1,6 @@
-//! Hierarchies of a table's columns: read from files beside the spec, or made from the columns' values.
+//! Hierarchies of the columns of a table: read from files, or made from the values of the columns.
 //!
-//! Rules see the values in their own order, so that a hierarchy does not depend on the order of rows.
+//! Rules get the values in their natural order, so a hierarchy does not depend on the order of rows.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use kohort_model::{Column, Hierarchy, NULL, Texts};
 use super::Sources;
 use super::error::{MissingValue, ReadError};
 
-/// The hierarchies of one table; a file that several columns name is read once.
+/// The hierarchies of one table. A file that several columns name is read only once.
 pub(super) struct Hierarchies<'a> {
     sources: Sources<'a>,
     read: BTreeMap<PathBuf, Arc<Hierarchy>>,
@@ -23,7 +23,7 @@ impl<'a> Hierarchies<'a> {
         Hierarchies { sources: sources.into(), read: BTreeMap::new() }
     }
 
-    /// The hierarchy of a typed column, which holds a leaf for each of its texts.
+    /// The hierarchy of a typed column, which has a leaf for each of its texts.
     pub(super) fn of_column(&mut self, source: &HierarchySource, column: &Column) -> Result<Arc<Hierarchy>, ReadError> {
         let hierarchy = match source {
             HierarchySource::Paths(path) | HierarchySource::Edges(path) => {
@@ -41,7 +41,7 @@ impl<'a> Hierarchies<'a> {
         Ok(hierarchy)
     }
 
-    /// The hierarchy in a file, whatever values a column has.
+    /// The hierarchy in a file. It is not compared with the values of a column.
     pub(super) fn of_file(&mut self, source: &HierarchySource, column: &str) -> Result<Arc<Hierarchy>, ReadError> {
         match source {
             HierarchySource::Paths(path) | HierarchySource::Edges(path) => self.read_file(source, path, column),
@@ -96,7 +96,7 @@ fn missing_values(column: &Column, hierarchy: &Hierarchy) -> Vec<MissingValue> {
     missing
 }
 
-/// A column's texts by value, and where values are equal by text.
+/// The texts of a column in the order of their values; texts of equal value in the order of texts.
 pub fn texts_by_value(column: &Column) -> Texts {
     let mut ids: Vec<u32> = (0..column.texts.len() as u32).collect();
     ids.sort_by_cached_key(|&id| (column.value(id), column.texts.get(id)));

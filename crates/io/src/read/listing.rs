@@ -13,15 +13,15 @@ use crate::{Compression, InputFormat};
 
 /// Why a file is no listing.
 pub(crate) enum ListingError {
-    /// It can't be read as a table.
+    /// The file can't be read as a table.
     Table(ReadErrors),
-    /// Its columns are others, or a cell is missing.
+    /// The file has other columns, or a cell is missing.
     OtherColumns,
-    /// What it lists can't be.
+    /// The file lists something impossible.
     Fault(ListingErrorKind),
 }
 
-/// Reads which values the labels of a column stand for.
+/// Reads the values that the labels of a column stand for.
 pub(crate) fn read_listing_file(path: &Path) -> Result<Listing, ListingError> {
     let csv = CsvSpec { separator: Some(','), ..CsvSpec::default() };
     let options = CheckOptions { format: Some(InputFormat::Csv(Compression::None)), csv };

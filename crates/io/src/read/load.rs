@@ -1,8 +1,8 @@
-//! [`load`]: a private table as a spec describes it, or everything that keeps it from being one.
+//! [`load`]: reads a private table as a spec describes it, or reports everything that is wrong with it.
 //!
 //! # Guarantee
-//! A loaded quasi column is typed, all its values parse, and its hierarchy has a leaf for each of them. No row is
-//! without a person. Identifiers and dropped columns were never held in memory, but for those that tell rows apart.
+//! A loaded quasi column is typed, all its values parse, and its hierarchy has a leaf for each of them. Every row belongs to
+//! a person. Identifiers and dropped columns are never held in memory, unless they tell rows apart.
 
 use arrow_schema::Field;
 use kohort_model::hierarchy::Rule;
@@ -17,16 +17,16 @@ use super::{OpenTable, RawColumn, Sources};
 use crate::arrow_text::{ArrowOrder, TextForm};
 use crate::{CellForm, Format};
 
-/// A private table, and how to write what it keeps in the form it had.
+/// A private table, and what is needed to write its release in the form of its file.
 #[derive(Clone, Debug)]
 pub struct LoadedTable {
     /// The table.
     pub table: Table,
-    /// What its file was like.
+    /// The form of the table's file.
     pub origin: Origin,
 }
 
-/// A private table as it is written: the table, and what its file was like.
+/// A private table and the form of its file, borrowed.
 #[derive(Clone, Copy)]
 pub(crate) struct Original<'a> {
     pub(crate) table: &'a Table,
@@ -39,33 +39,34 @@ impl LoadedTable {
     }
 }
 
-/// What a table's file was like, and its releases are.
+/// The form of the file of a table, which its releases also have.
 #[derive(Clone, Debug)]
 pub struct Origin {
-    /// Its format.
+    /// The format of the file.
     pub format: Format,
-    /// What separated its cells, if it was CSV.
+    /// The separator of cells, if the file is CSV.
     pub(crate) separator: u8,
-    /// Words for null; texts that look like them are quoted when they are written.
+    /// Words for null. Texts that are equal to one of them are quoted when they are written.
     pub(crate) null_words: Vec<String>,
-    /// Per column of the table its Arrow field, if it had one.
+    /// The Arrow field of each column of the table, if the file has one.
     pub(crate) fields: Vec<Option<Field>>,
-    /// Per column of the table what the spec says of its cells.
+    /// What the spec says about the cells of each column of the table.
     pub(crate) readings: Vec<ColumnReading>,
     /// How numbers and dates are spelled in columns of text.
     pub(crate) notation: Notation,
-    /// What readers get of hierarchy files.
+    /// Whether readers get the needed parts of hierarchy files.
     pub(crate) hierarchies: ReleasedHierarchies,
-    /// What quasi cells of its releases look like.
+    /// The form of quasi cells in releases of the table.
     pub(crate) cells: CellForm,
 }
 
-/// What a spec says of a column's cells, for readers who have no spec.
+/// What a spec says about the cells of a column, for readers who don't have the spec.
 #[derive(Clone, Debug)]
 pub(crate) struct ColumnReading {
-    /// Whether its cells are compared as values of the column's type. Others are copied and compared as texts.
+    /// Whether the cells are compared as values of the type of the column. If not, they are copied and compared as texts.
     pub(crate) is_typed: bool,
-    /// What makes its labels, if it is generalized. What a manifest adds from shown labels is not there yet.
+    /// The rule that makes the labels of a generalized column. Parts that a manifest takes from the shown labels are not
+    /// filled in yet.
     pub(crate) labels: LabelsManifest,
 }
 
@@ -87,16 +88,16 @@ impl ColumnReading {
         ColumnReading { is_typed: needs_type(column.role, column_spec), labels }
     }
 
-    /// Of a column that no spec has: numbers of groups.
+    /// For the column with the numbers of groups, which no spec describes.
     pub(crate) fn of_numbers() -> Self {
         ColumnReading { is_typed: true, labels: LabelsManifest::Values }
     }
 }
 
-/// Reads a table of a spec. `sources` is where its files are; a folder, where none of them is in memory.
+/// Reads a table of a spec. `sources` is a folder, or a folder and tables in memory.
 ///
 /// # Errors
-/// Every problem that can be found, of the file, its columns and their hierarchies.
+/// Every problem that can be found in the file, its columns and their hierarchies.
 pub fn load<'s>(
     sources: impl Into<Sources<'s>>,
     spec: &Spec,
@@ -105,71 +106,102 @@ pub fn load<'s>(
 ) -> Result<LoadedTable, ReadErrors> {
     let sources = sources.into();
     let fail = |problems| ReadErrors { file: sources.place(&table_spec.file), problems };
-
-    let opened = sources.open(&table_spec.file, &table_spec.csv, progress);
-    let (open, format) = opened.map_err(|problem| fail(vec![problem]))?;
-    let names = open.names().to_vec();
-    let bad_names = check_names(&names);
-    if !bad_names.is_empty() {
-        return Err(fail(bad_names));
+    let (open, described) = Described::open(sources, spec, table_spec, progress)?;
+    match open.read(&described.kept) {
+        Ok(raw_columns) => described.assemble(sources, spec, table_spec, raw_columns).map_err(fail),
+        Err(found) => Err(fail(described.problems.into_iter().chain(found).collect())),
     }
-    let (roles, mut problems) = roles_of(&names, spec, table_spec);
-    let kept: Vec<usize> = (0..names.len())
-        .filter(|&position| roles[position].is_some_and(|role| is_kept(role, &names[position], table_spec)))
-        .collect();
-    let separator = match &open {
-        OpenTable::Csv(file) => file.separator(),
-        OpenTable::Arrow(_) => b',',
-    };
-    let raw_columns = match open.read(&kept) {
-        Ok(raw_columns) => raw_columns,
-        Err(found) => {
-            problems.extend(found);
-            return Err(fail(problems));
+}
+
+/// A table file that is open, and what is known of it before its rows are read.
+pub(super) struct Described {
+    pub(super) names: Vec<String>,
+    roles: Vec<Option<Role>>,
+    /// Positions of the columns that are read.
+    pub(super) kept: Vec<usize>,
+    format: Format,
+    separator: u8,
+    problems: Vec<ReadError>,
+}
+
+impl Described {
+    /// Opens the file of a table.
+    pub(super) fn open<'p>(
+        sources: Sources<'_>,
+        spec: &Spec,
+        table_spec: &TableSpec,
+        progress: &'p dyn Progress,
+    ) -> Result<(OpenTable<'p>, Described), ReadErrors> {
+        let fail = |problems| ReadErrors { file: sources.place(&table_spec.file), problems };
+        let opened = sources.open(&table_spec.file, &table_spec.csv, progress);
+        let (open, format) = opened.map_err(|problem| fail(vec![problem]))?;
+        let names = open.names().to_vec();
+        let bad_names = check_names(&names);
+        if !bad_names.is_empty() {
+            return Err(fail(bad_names));
         }
-    };
+        let (roles, problems) = roles_of(&names, spec, table_spec);
+        let kept: Vec<usize> = (0..names.len())
+            .filter(|&position| roles[position].is_some_and(|role| is_kept(role, &names[position], table_spec)))
+            .collect();
+        let separator = match &open {
+            OpenTable::Csv(file) => file.separator(),
+            OpenTable::Arrow(_) | OpenTable::Lazy(_) => b',',
+        };
+        Ok((open, Described { names, roles, kept, format, separator, problems }))
+    }
 
-    let mut hierarchies = Hierarchies::new(sources);
-    let n_rows = raw_columns.first().map_or(0, |column| column.ids.len());
-    let mut columns = Vec::with_capacity(kept.len());
-    let mut fields = Vec::with_capacity(kept.len());
-    let mut readings = Vec::with_capacity(kept.len());
-    for (&position, raw) in kept.iter().zip(raw_columns) {
-        let name = &names[position];
-        let role = roles[position].expect("only columns with a role are kept");
-        let column_spec = table_spec.columns.iter().find(|column| &column.name == name);
-        fields.push(raw.field.clone());
-        let column = build_column(name, role, column_spec, table_spec, raw, &mut hierarchies, &mut problems);
-        readings.push(ColumnReading::new(&column, column_spec));
-        columns.push(column);
+    /// The table of the columns that were read.
+    pub(super) fn assemble(
+        self,
+        sources: Sources<'_>,
+        spec: &Spec,
+        table_spec: &TableSpec,
+        raw_columns: Vec<RawColumn>,
+    ) -> Result<LoadedTable, Vec<ReadError>> {
+        let Described { names, roles, kept, format, separator, mut problems } = self;
+        let mut hierarchies = Hierarchies::new(sources);
+        let n_rows = raw_columns.first().map_or(0, |column| column.ids.len());
+        let mut columns = Vec::with_capacity(kept.len());
+        let mut fields = Vec::with_capacity(kept.len());
+        let mut readings = Vec::with_capacity(kept.len());
+        for (&position, raw) in kept.iter().zip(raw_columns) {
+            let name = &names[position];
+            let role = roles[position].expect("only columns with a role are kept");
+            let column_spec = table_spec.columns.iter().find(|column| &column.name == name);
+            fields.push(raw.field.clone());
+            let column = build_column(name, role, column_spec, table_spec, raw, &mut hierarchies, &mut problems);
+            readings.push(ColumnReading::new(&column, column_spec));
+            columns.push(column);
+        }
+        let is_person = |person: &String| columns.iter().position(|column: &Column| &column.name == person);
+        let person = table_spec.person.as_ref().and_then(is_person);
+        // If there are several tables, the keys of all of them are checked together later.
+        if let Some(person) = person
+            && spec.tables.len() < 2
+            && columns[person].has_nulls()
+        {
+            let rows = RowNumbers::with_ids(&columns[person].ids, |id| id == NULL);
+            problems.push(ReadError::NullPerson { column: columns[person].name.clone(), rows });
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let null_words = table_spec.csv.null.clone().unwrap_or_default();
+        Ok(LoadedTable {
+            table: Table { name: table_spec.name.clone(), columns, n_rows, person },
+            origin: Origin {
+                format,
+                separator,
+                null_words,
+                fields,
+                readings,
+                notation: notation_of(table_spec),
+                hierarchies: spec.hierarchies,
+                cells: CellForm::Labels,
+            },
+        })
     }
-    let person =
-        table_spec.person.as_ref().and_then(|person| columns.iter().position(|column: &Column| &column.name == person));
-    // Of several tables all keys are checked together, this one among them.
-    if let Some(person) = person
-        && spec.tables.len() < 2
-        && columns[person].has_nulls()
-    {
-        let rows = RowNumbers::with_ids(&columns[person].ids, |id| id == NULL);
-        problems.push(ReadError::NullPerson { column: columns[person].name.clone(), rows });
-    }
-    if !problems.is_empty() {
-        return Err(fail(problems));
-    }
-    let null_words = table_spec.csv.null.clone().unwrap_or_default();
-    Ok(LoadedTable {
-        table: Table { name: table_spec.name.clone(), columns, n_rows, person },
-        origin: Origin {
-            format,
-            separator,
-            null_words,
-            fields,
-            readings,
-            notation: notation_of(table_spec),
-            hierarchies: spec.hierarchies,
-            cells: CellForm::Labels,
-        },
-    })
 }
 
 fn is_kept(role: Role, name: &str, table: &TableSpec) -> bool {
@@ -205,7 +237,7 @@ fn build_column(
             problems.push(ReadError::UnsupportedType { column: column.name.clone(), role, data_type });
             return column;
         }
-        // Arrow's decimals and dates have one spelling, whatever a spec says of texts.
+        // Decimals and dates of Arrow have one spelling, so the notation in the spec does not apply to them.
         if order == ArrowOrder::ByText {
             column.notation = notation_of(table);
         }
@@ -268,7 +300,7 @@ fn type_of(
         ArrowOrder::ByText | ArrowOrder::Unordered => None,
     };
     match given.or(arrow_type) {
-        // Checked as such, which says more than that it is no integer.
+        // The column is checked as a person's own k, which gives a better message than a failed check of its type.
         _ if role == Role::PersonK => Ok((ValueType::Integer, column.notation.clone())),
         Some(value_type) => {
             typing::check(&column.texts, value_type, &column.notation)?;
@@ -302,7 +334,7 @@ fn check_person_k(column: &Column) -> Option<ReadError> {
     (rows.total > 0).then(|| ReadError::BadPersonK { column: column.name.clone(), rows })
 }
 
-/// A column without a hierarchy is released as values, ranges and `*`; its own values must not look like the others.
+/// A column without a hierarchy is released as values, ranges and `*`, so its own values must not look like ranges or `*`.
 pub fn check_labels(column: &Column) -> Option<ReadError> {
     let clashes: Vec<bool> = column.texts.iter().map(looks_like_a_label).collect();
     if !clashes.contains(&true) {
@@ -433,7 +465,7 @@ pub(crate) mod tests {
                 "column 'age': 1 value is no integer, in row 2",
                 "person_k column 'k' is not a whole number from 0 to 4294967295 in rows 2 and 3",
                 "column 'birth' looks like dates, but 2 values are impossible, in rows 2 and 3",
-                "column 'zip' holds '*' or ranges such as '[20,29]' itself, in rows 1 and 2",
+                "column 'zip' already holds '*' or ranges such as '[20,29]', in rows 1 and 2",
                 "person column 'id' is null in rows 2 and 3",
             ]
         );
@@ -460,7 +492,7 @@ pub(crate) mod tests {
             }];
             table.columns = vec![disease];
         }));
-        assert_eq!(found, ["column 'disease' asks for hierarchical distance and has no hierarchy"]);
+        assert_eq!(found, ["column 'disease' asks for hierarchical distance but has no hierarchy"]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! [`parse_manifest`]: the JSON of a manifest, of which every key was understood.
+//! [`parse_manifest`]: reads the JSON of a manifest, and refuses keys that it does not understand.
 //!
-//! A key that is not known, or stands twice, is refused. Nobody would compare what such a key claims or asks with the
-//! release, and of two equal keys other programs may read the one that was not compared.
+//! An unknown key is refused, because nobody would compare its claim with the release. A key that occurs twice is refused,
+//! because other programs may read the value that was not compared.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,11 +10,11 @@ use kohort_model::Manifest;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-/// Reads a manifest, or says why it is none. Messages name keys, which are public.
+/// Reads a manifest, or says why it can't be read. Messages may name keys, because these are public.
 pub(crate) fn parse_manifest(json: &str) -> Result<Manifest, String> {
     let read: Keys = serde_json::from_str(json).map_err(|error| error.to_string())?;
     let manifest: Manifest = serde_json::from_str(json).map_err(|error| error.to_string())?;
-    // Every key that was understood is written again.
+    // Writing the manifest again gives exactly the keys that were understood.
     let understood = serde_json::to_value(&manifest).map_err(|error| error.to_string())?;
     match read.unknown(&understood, "") {
         None => Ok(manifest),
@@ -26,7 +26,7 @@ pub(crate) fn parse_manifest(json: &str) -> Result<Manifest, String> {
 enum Keys {
     Object(BTreeMap<String, Keys>),
     List(Vec<Keys>),
-    /// `null`, `false` or nothing at all, which says no more than a key that is left out.
+    /// `null`, `false` or an empty value, which says no more than a key that is left out.
     Nothing,
     /// A number, a text or `true`.
     Value,
@@ -80,7 +80,7 @@ impl<'de> Visitor<'de> for KeysVisitor {
         let mut keys = BTreeMap::new();
         while let Some((key, below)) = map.next_entry::<String, Keys>()? {
             if keys.contains_key(&key) {
-                return Err(A::Error::custom(format_args!("the key '{key}' stands twice")));
+                return Err(A::Error::custom(format_args!("the key '{key}' is given twice")));
             }
             keys.insert(key, below);
         }

@@ -1,4 +1,4 @@
-//! [`OpenTable`]: a table file of any format, its columns known, its rows not yet read.
+//! [`OpenTable`]: a table file of any format whose columns are known and whose rows are not read yet.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,6 +9,7 @@ use kohort_model::{Column, Notation, Progress, Role, Table, Texts, ValueType};
 
 use super::arrow::ArrowFile;
 use super::error::{ReadError, ReadErrors};
+use super::lazy::OpenColumns;
 use super::roles::check_names;
 use super::{Batches, CsvFile, Keep, Kept, RawColumn};
 use crate::{Compression, InputFormat};
@@ -16,13 +17,13 @@ use crate::{Compression, InputFormat};
 /// How a file that has no spec is read.
 #[derive(Clone, Debug, Default)]
 pub struct CheckOptions {
-    /// The file's format; its name tells it if absent.
+    /// The format of the file; without it, the name of the file tells.
     pub format: Option<InputFormat>,
     /// How CSV is read.
     pub csv: CsvSpec,
 }
 
-/// Reads any table: all columns as they are, plain and text. `-` is standard input.
+/// Reads any table. All columns are plain text. `-` is standard input.
 ///
 /// # Errors
 /// Every problem that can be found.
@@ -32,7 +33,7 @@ pub fn read_for_check(path: &Path, options: &CheckOptions, progress: &dyn Progre
     read_all(&table_name(path), open).map_err(fail)
 }
 
-/// Reads a table in memory: all columns as they are, plain and text.
+/// Reads a table in memory. All columns are plain text.
 ///
 /// # Errors
 /// Every problem that can be found.
@@ -40,14 +41,14 @@ pub fn read_batches_for_check(name: &str, batches: &Batches, progress: &dyn Prog
     read_all(name, batches.open(progress)).map_err(|problems| ReadErrors { file: name.into(), problems })
 }
 
-/// Reads a released table, which may have no rows: of a child table all may be left out.
+/// Reads a released table. It may have no rows, because all rows of a child table may be left out.
 pub(crate) fn read_released(path: &Path, options: &CheckOptions, progress: &dyn Progress) -> Result<Table, ReadErrors> {
     let fail = |problems| ReadErrors { file: path.to_owned(), problems };
     let open = OpenTable::open(path, options.format, &options.csv, progress).map_err(|problem| fail(vec![problem]))?;
     released_in(&table_name(path), open).map_err(fail)
 }
 
-/// The same of a table that was opened.
+/// Reads a released table that is open already.
 pub(crate) fn released_in(name: &str, open: OpenTable<'_>) -> Result<Table, Vec<ReadError>> {
     let names = open.names().to_vec();
     match read_all(name, open) {
@@ -60,7 +61,7 @@ pub(crate) fn released_in(name: &str, open: OpenTable<'_>) -> Result<Table, Vec<
     }
 }
 
-/// All columns of a table that was opened, as they are.
+/// All columns of an open table, as they are.
 fn read_all(name: &str, open: OpenTable<'_>) -> Result<Table, Vec<ReadError>> {
     let names = open.names().to_vec();
     let bad_names = check_names(&names);
@@ -95,6 +96,7 @@ fn table_name(path: &Path) -> String {
 pub(crate) enum OpenTable<'a> {
     Csv(CsvFile<'a>),
     Arrow(ArrowFile<'a>),
+    Lazy(OpenColumns<'a>),
 }
 
 impl<'a> OpenTable<'a> {
@@ -126,15 +128,16 @@ impl<'a> OpenTable<'a> {
         }
     }
 
-    /// The names of its columns.
+    /// The names of the table's columns.
     pub(crate) fn names(&self) -> &[String] {
         match self {
             OpenTable::Csv(file) => file.names(),
             OpenTable::Arrow(file) => file.names(),
+            OpenTable::Lazy(columns) => columns.names(),
         }
     }
 
-    /// Reads the rows, and of them the columns at these positions, which ascend.
+    /// Reads the columns at these positions, which must be in ascending order.
     pub(crate) fn read(self, wanted: &[usize]) -> Result<Vec<RawColumn>, Vec<ReadError>> {
         let wanted: Vec<(usize, Keep<'_>)> = wanted.iter().map(|&position| (position, Keep::Texts)).collect();
         let texts = |kept| match kept {
@@ -144,11 +147,12 @@ impl<'a> OpenTable<'a> {
         Ok(self.read_kept(&wanted)?.into_iter().filter_map(texts).collect())
     }
 
-    /// Reads the rows, and keeps of them what is said of the columns at these positions, which ascend.
+    /// Reads the columns at these positions, which must be in ascending order, and keeps of each what is asked for.
     pub(crate) fn read_kept(self, wanted: &[(usize, Keep<'_>)]) -> Result<Vec<Kept>, Vec<ReadError>> {
         match self {
             OpenTable::Csv(file) => file.read(wanted),
             OpenTable::Arrow(file) => file.read(wanted).map_err(|problem| vec![problem]),
+            OpenTable::Lazy(columns) => columns.read(wanted),
         }
     }
 }
@@ -162,7 +166,7 @@ fn open_file(path: &Path) -> Result<File, ReadError> {
     Ok(file)
 }
 
-/// The bytes of a file, which tell the progress as they are read.
+/// The bytes of a file. They are counted for the progress bar when they are read.
 fn counted_bytes<'a>(path: &Path, progress: &'a dyn Progress) -> Result<Box<dyn Read + 'a>, ReadError> {
     if path == Path::new("-") {
         progress.begin("reading", 0);

@@ -1,11 +1,11 @@
-//! [`KnownPersons`]: who a register's key names, as two numbers per row instead of a text.
+//! [`KnownPersons`]: the person that a key of a register names, as two numbers per row instead of a text.
 //!
-//! A person of the private table is the position of its row. Anybody else is a hash of the key, with a fixed seed so that
-//! results don't depend on chance. Two keys may share a hash: then two persons are taken for one, or for one of whom
-//! contradicting things are said. Either way too few are counted, never too many.
+//! A private person is represented by the position of their row, anybody else by a hash of their key, with a fixed seed so
+//! that results don't depend on chance. Two keys may share a hash. Then two persons are taken for one, or for one about whom
+//! registers contradict each other. Either way too few persons are counted, never too many.
 //!
-//! Keys are compared by value: `7` and `7.0` are one number, `007` is text, and text is compared in Unicode's composed
-//! form. The second number is the verifier's, which decides by code of its own whether two keys are the same.
+//! Keys are compared by value: `7` and `7.0` are one number, `007` is text, and text is compared in Unicode's composed form.
+//! The second number comes from the verifier, whose own code decides whether two keys are the same.
 //!
 //! # Cost   16 bytes per register row, whatever the keys look like
 
@@ -26,7 +26,7 @@ pub(crate) struct KnownPersons<'t> {
     hasher: FixedState,
 }
 
-/// Who a row of a register is of.
+/// The person of a register row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NamedPerson {
     /// The position of a private row, or a hash.
@@ -38,11 +38,11 @@ pub(crate) struct NamedPerson {
 /// Numbers from here on are hashes of keys.
 const FIRST_HASH: u64 = 1 << 63;
 
-/// Who a row is of that names nobody.
+/// The person of a row whose key is null.
 pub(crate) const NOBODY: NamedPerson = NamedPerson { number: u64::MAX, print: 0 };
 
 impl<'t> KnownPersons<'t> {
-    /// The persons of a column in which each stands once.
+    /// The persons of a column that names each of them once.
     ///
     /// # Errors
     /// Rows whose person was named before, by a key of the same value.
@@ -57,7 +57,7 @@ impl<'t> KnownPersons<'t> {
         if twice.total == 0 { Ok(persons) } else { Err(twice) }
     }
 
-    /// Who a key names.
+    /// The person that a key names.
     pub(crate) fn named(&self, key: &str) -> NamedPerson {
         let value = key_value(key);
         let number = match self.rows.get(&value) {

@@ -1,9 +1,10 @@
-//! [`load_registers`]: public registers beside a private table, and who is in both.
+//! [`load_registers`]: reads public registers, and finds out who is in them and in the private table.
 //!
 //! # Guarantee
-//! Of a register only its key and quasi columns are read, and of a row nothing is kept but ids and a number for its
-//! person. A row counts only where all its quasi values are there, are of the private column's type and have a place in
-//! its hierarchy; hierarchies made by rule are made anew, from the values of both. No person counts twice.
+//! Only the key and the quasi columns of a register are read, and only ids and a number for the person are kept of each row.
+//! A row counts only if it has all quasi values, in the types of the private columns, and each has a place in the hierarchy
+//! of its column. Hierarchies that are made by rule are made again, from the values of table and registers. No person counts
+//! twice.
 //!
 //! | a person of the registers | becomes |
 //! | --- | --- |
@@ -13,9 +14,9 @@
 //! | is in the private table with other values | the private row, and beside it what the register says |
 //! | anybody else | a register row |
 //!
-//! Values and keys are compared by what they mean, see [`values`] and `persons`. Without a key a register row that equals a
-//! private row in all quasi values is that person, one to one; of several registers the one that has most persons of the
-//! same values is believed.
+//! Values and keys are compared by their meaning, see [`values`] and `persons`. Without a key, a register row and a private
+//! row that are equal in all quasi values are taken for the same person, one to one. If there are several registers, the one
+//! with most persons of these values counts.
 //!
 //! # Paper   `[SMP10]` section 3.1
 
@@ -48,55 +49,55 @@ pub struct LoadedRegisters {
     pub joined: JoinedRegister,
     /// Each register, by name.
     pub registers: Vec<LoadedRegister>,
-    /// How persons were found in both.
+    /// How persons of the private table were found in the registers.
     pub by: JoinedBy,
-    /// Persons of whom the registers contradict each other, or one itself.
+    /// Persons about whom the registers contradict each other, or one register itself.
     pub contradicting: u64,
     /// Registers as they were when earlier releases were made.
     pub earlier: Vec<EarlierRegister>,
 }
 
-/// A register as it was.
+/// A register as it was when an earlier release was made.
 #[derive(Clone, Debug)]
 pub struct EarlierRegister {
-    /// Digest of its file.
+    /// The digest of the register's file.
     pub sha256: String,
-    /// Per person, found by their key, the joined row that says where it described them; [`NULL`] where it did not.
-    /// Persons are those of the join, and behind them people of earlier registers who are in neither table now.
+    /// For each person, found by key, the joined row that shows how this register described them; [`NULL`] if it did not.
+    /// First come the persons of the join, then people of earlier registers who are in neither table now.
     pub places: Vec<u32>,
 }
 
 /// How persons were found in the private table and the registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JoinedBy {
-    /// By their key.
+    /// Persons were found by their key.
     Key,
-    /// By their quasi values, one to one: nothing tells whether they are the same.
+    /// Persons were found by their quasi values, one to one. Nothing shows whether two are really the same person.
     Values,
 }
 
 /// One register as it was read.
 #[derive(Clone, Debug)]
 pub struct LoadedRegister {
-    /// Its name in the spec.
+    /// The name of the register in the spec.
     pub name: String,
-    /// The day it describes, as the spec says.
+    /// The day that the register describes, as the spec says.
     pub date: Option<String>,
-    /// Digest of its file.
+    /// The digest of the register's file.
     pub sha256: String,
-    /// Its rows.
+    /// The number of rows.
     pub rows: u64,
     /// Rows that lack a quasi value or a key, and are not used.
     pub incomplete: u64,
-    /// Its persons among the joined rows, but for those of other registers before it and of the private table.
+    /// The register's persons among the joined rows, except those of the private table and of registers before it.
     pub joined: Range<u32>,
 }
 
-/// Reads the registers of a spec and joins them with its table, whose hierarchies then have room for the values of both.
-/// `sources` is where its files are; a folder, where none of them is in memory.
+/// Reads the registers of a spec and joins them with its table, whose hierarchies then have a place for the values of both.
+/// `sources` is a folder, or a folder and tables in memory.
 ///
 /// # Errors
-/// Every problem of every register; and where persons can't be told apart.
+/// Every problem of every register, and rows whose persons can't be told apart.
 pub fn load_registers<'s>(
     sources: impl Into<Sources<'s>>,
     spec: &Spec,
@@ -215,7 +216,7 @@ pub fn load_registers<'s>(
     Ok(LoadedRegisters { joined, registers, by, contradicting, earlier })
 }
 
-/// What keeps a private table from being joined with a register.
+/// Everything that prevents a private table from being joined with a register.
 fn check_private(table: &Table) -> Result<(), Vec<ReadError>> {
     let mut problems = Vec::new();
     if let Some(person) = table.person_column() {
@@ -234,7 +235,7 @@ fn check_private(table: &Table) -> Result<(), Vec<ReadError>> {
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
-/// Where one register is, and what is wanted of it.
+/// A register to be read: where it is, and which of its columns are needed.
 struct Source<'a> {
     sources: Sources<'a>,
     file: &'a Path,
@@ -248,9 +249,9 @@ struct Source<'a> {
 /// One register, columns in the order of the private quasi columns.
 struct ReadRegister {
     columns: Vec<RawColumn>,
-    /// Per column how its values are written.
+    /// How the values of each column are written.
     notations: Vec<Notation>,
-    /// Per row who it is of, where there is a key.
+    /// The person of each row, if there is a key.
     persons: Option<Vec<NamedPerson>>,
     sha256: String,
     n_rows: u64,
@@ -277,7 +278,7 @@ impl Source<'_> {
         wanted.sort_unstable_by_key(|&(position, _)| position);
         let kept = match open.read_kept(&wanted) {
             Ok(kept) => kept,
-            // Then there is simply nobody in it.
+            // A register without rows describes nobody, which is no problem.
             Err(problems) if matches!(problems.as_slice(), [ReadError::NoRows]) => wanted.iter().map(nothing).collect(),
             Err(problems) => return Err(problems),
         };
@@ -307,7 +308,7 @@ impl Source<'_> {
         self.without_incomplete(read, &positions.iter().map(|&position| names[position].as_str()).collect::<Vec<_>>())
     }
 
-    /// Where the quasi columns and the key are.
+    /// The positions of the quasi columns and of the key.
     fn positions(&self, names: &[String]) -> Result<(Vec<usize>, Option<usize>), Vec<ReadError>> {
         let name_of = |column: &&Column| self.register.columns.get(&column.name).unwrap_or(&column.name).clone();
         let wanted: Vec<String> = self.quasi.iter().map(name_of).chain(self.register.key.clone()).collect();
@@ -325,7 +326,7 @@ impl Source<'_> {
         Ok((positions, key))
     }
 
-    /// How a register's column writes its values, or that the private column has no place for some of them.
+    /// How a column of the register writes its values, or the values that have no place in the private column.
     fn notation(
         &self,
         at: usize,
@@ -352,7 +353,8 @@ impl Source<'_> {
         })
     }
 
-    /// Whether a text has a place in a private column: hierarchies made by rule are made anew.
+    /// A function that tells whether a text has a place in a private column. Where a rule makes the hierarchy, every text
+    /// has one, because the hierarchy is made again.
     fn places(&self, at: usize) -> Box<dyn Fn(&str) -> bool + '_> {
         let private = self.quasi[at];
         match (source_of(self.table_spec, &private.name), &private.hierarchy) {
@@ -362,7 +364,7 @@ impl Source<'_> {
         }
     }
 
-    /// The rows with the ids of the joined columns.
+    /// The rows, as ids of the joined columns.
     fn placed(
         &self,
         read: ReadRegister,
@@ -378,7 +380,7 @@ impl Source<'_> {
         RegisterRows { columns, persons: read.persons }
     }
 
-    /// Takes out rows that lack something, or refuses them.
+    /// Removes rows that lack a value, or refuses them, as the spec says.
     fn without_incomplete(&self, mut read: ReadRegister, names: &[&str]) -> Result<ReadRegister, Vec<ReadError>> {
         if self.missing == RegisterMissing::Refuse {
             let lacks = |rows: RowNumbers, name: &str| {
@@ -444,12 +446,12 @@ fn source_of<'t>(table: &'t TableSpec, name: &str) -> Option<&'t HierarchySource
     table.columns.iter().find(|column| column.name == name)?.hierarchy.as_ref()
 }
 
-/// Per column and text the first text of the same value.
+/// For each column and text, the first text of the same value.
 fn same_values<'v>(values: &'v [ColumnValues<'_>]) -> Vec<&'v [u32]> {
     values.iter().map(ColumnValues::same).collect()
 }
 
-/// A dictionary without the texts of rows that are not used.
+/// The dictionary without texts that occur only in unused rows, and the ids in it.
 fn used<'r>(texts: Texts, mut ids: Vec<u32>, respelled: impl Iterator<Item = &'r mut Respelled>) -> (Texts, Vec<u32>) {
     let mut is_used = vec![false; texts.len()];
     ids.iter().filter(|&&id| id != NULL).for_each(|&id| is_used[id as usize] = true);

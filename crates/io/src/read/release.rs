@@ -1,6 +1,6 @@
-//! [`read_release`]: a release folder, for whoever wants to count it again.
+//! [`read_release`]: reads a release folder, so that it can be counted again.
 //!
-//! Quasi cells that were written as bounds come back as labels.
+//! Quasi cells that were written as bounds become labels again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -23,111 +23,60 @@ use crate::bounds::{bound_names, compose, label, separator};
 use crate::digest::sha256_of_file;
 use crate::{ErrorClass, InputFormat};
 
-/// The file of a release folder that tells what the others are.
+/// The file of a release folder that describes all others.
 pub(super) const MANIFEST: &str = "manifest.json";
 
 /// What is wrong with a release folder.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum ReleaseError {
-    /// Something in it can't be read.
+    /// A file of the release can't be read.
     #[error("{}: can't be read: {source}", path.display())]
-    Io {
-        /// What.
-        path: PathBuf,
-        /// What the operating system said.
-        source: std::io::Error,
-    },
-    /// It has no manifest.
+    Io { path: PathBuf, source: std::io::Error },
+    /// The folder has no manifest.
     #[error("{} holds no manifest.json", folder.display())]
-    NoManifest {
-        /// The folder.
-        folder: PathBuf,
-    },
-    /// Its manifest is none.
+    NoManifest { folder: PathBuf },
+    /// The manifest can't be understood.
     #[error("{}: {message}", path.display())]
-    BadManifest {
-        /// The manifest.
-        path: PathBuf,
-        /// Why.
-        message: String,
-    },
-    /// A file is not the one the manifest speaks of.
+    BadManifest { path: PathBuf, message: String },
+    /// A file is not the one that the manifest describes.
     #[error("{file}: its digest is not the one in manifest.json")]
-    Digest {
-        /// The file.
-        file: String,
-    },
-    /// Columns or rows are not those the manifest speaks of.
-    #[error("{file}: its {what} are not those in manifest.json")]
-    Differs {
-        /// The file.
-        file: String,
-        /// What differs.
-        what: &'static str,
-    },
-    /// Columns of bounds that are no ranges.
+    Digest { file: String },
+    /// The columns or rows are not those that the manifest describes.
+    #[error("{file}: its {what} are not those that manifest.json names")]
+    Differs { file: String, what: &'static str },
+    /// Columns of bounds that don't form ranges.
     #[error("{file}: the bounds of '{column}' are no ranges, first in row {first_row}")]
-    Bounds {
-        /// The file.
-        file: String,
-        /// The quasi column.
-        column: String,
-        /// Counted from 1.
-        first_row: u64,
-    },
+    Bounds { file: String, column: String, first_row: u64 },
     /// Cells that the rule of their column can't have made.
     #[error(
         "{file}: column '{column}' has labels that its rule in manifest.json does not make, first in row {first_row}"
     )]
-    Labels {
-        /// The file.
-        file: String,
-        /// The quasi column.
-        column: String,
-        /// Counted from 1.
-        first_row: u64,
-    },
-    /// The released part of a hierarchy is no such thing.
-    #[error("{file}: it is not the hierarchy of column '{column}': {why}")]
-    Listing {
-        /// The file.
-        file: String,
-        /// The quasi column.
-        column: String,
-        /// What is wrong.
-        why: String,
-    },
-    /// It holds a file that its manifest does not name.
+    Labels { file: String, column: String, first_row: u64 },
+    /// A file is not the released part of a hierarchy.
+    #[error("{file}: not the hierarchy of column '{column}': {why}")]
+    Listing { file: String, column: String, why: String },
+    /// The folder holds a file that its manifest does not name.
     #[error("{} holds '{file}', which manifest.json does not name", folder.display())]
-    Unnamed {
-        /// The folder.
-        folder: PathBuf,
-        /// The file.
-        file: String,
-    },
-    /// It holds several tables where one is wanted.
-    #[error("{} holds {n_tables} tables, and only releases of one table can be read together", folder.display())]
-    SeveralTables {
-        /// The folder.
-        folder: PathBuf,
-        /// How many.
-        n_tables: usize,
-    },
+    Unnamed { folder: PathBuf, file: String },
+    /// The folder holds several tables where one is wanted.
+    #[error("{} holds {n_tables} tables, but only releases of one table can be read together", folder.display())]
+    SeveralTables { folder: PathBuf, n_tables: usize },
     /// A table can't be read.
     #[error(transparent)]
     Table(#[from] ReadErrors),
 }
 
 impl ReleaseError {
-    /// What to do about it.
+    /// What to do about the problem.
     pub fn hint(&self) -> Option<String> {
         match self {
             ReleaseError::NoManifest { .. } => {
                 Some("name a folder that `kohort anonymize` wrote; for any other table use `kohort check`".to_owned())
             }
             ReleaseError::SeveralTables { .. } => Some(
-                "name the files of its tables one by one, with --person where a column names the person".to_owned(),
+                "name the files of its tables one by one, with {person} where a column names the person".to_owned(),
             ),
             ReleaseError::Unnamed { .. } => {
                 Some("move it elsewhere: only files that the manifest names were verified".to_owned())
@@ -145,7 +94,7 @@ impl ReleaseError {
         }
     }
 
-    /// Who can do something about it.
+    /// Who can mend the problem.
     pub fn class(&self) -> ErrorClass {
         match self {
             ReleaseError::Io { .. } => ErrorClass::Io,
@@ -163,28 +112,28 @@ impl ReleaseError {
     }
 }
 
-/// Reads a release: its manifest, and its tables with the roles and types the manifest gives their columns. Digests,
-/// columns and rows are checked against it.
+/// Reads a release: its manifest, and its tables with the roles and types that the manifest gives to their columns. Digests,
+/// columns and rows are compared with the manifest.
 ///
 /// # Errors
-/// Where a file is missing, damaged, not the one the manifest speaks of, or not named by it.
+/// If a file is missing, damaged, not the one that the manifest describes, or not named in it.
 pub fn read_release(folder: &Path, progress: &dyn Progress) -> Result<(Manifest, Vec<Table>), ReleaseError> {
     read_release_of(&[], folder, progress)
 }
 
-/// The digest of a release's manifest, by which others name it.
+/// The digest of the manifest of a release, by which later releases name it.
 ///
 /// # Errors
-/// Where it can't be read.
+/// If it can't be read.
 pub fn manifest_digest(folder: &Path) -> Result<String, ReleaseError> {
     let path = folder.join(MANIFEST);
     sha256_of_file(&path).map_err(|source| ReleaseError::Io { path, source })
 }
 
-/// Reads a release, and gives its columns the hierarchies in these files. What else is in the folder does not matter.
+/// Reads a release, and gives its columns the hierarchies in these files. Other files in the folder are ignored.
 ///
 /// # Errors
-/// As [`read_release`], and where a hierarchy can't be read or no table has its column.
+/// As [`read_release`], and if a hierarchy can't be read or no table has its column.
 pub fn read_release_with(
     folder: &Path,
     hierarchies: &BTreeMap<String, HierarchySource>,
@@ -213,7 +162,7 @@ pub fn read_release_with(
     }
 }
 
-/// Reads the release of private tables, which tell how their labels are spelled.
+/// Reads the release of private tables, which tell how the labels are spelled.
 ///
 /// # Errors
 /// As [`read_release`].
@@ -227,7 +176,7 @@ pub fn read_release_of(
     Ok((manifest, tables))
 }
 
-/// Reads what the manifest of a release names, whatever else is in the folder.
+/// Reads the files that the manifest of a release names. Other files in the folder are ignored.
 fn read_named(
     originals: &[Table],
     folder: &Path,
@@ -243,7 +192,7 @@ fn read_named(
     Ok((manifest, tables?))
 }
 
-/// The manifest of a release folder. Nothing it says of its files is checked yet.
+/// The manifest of a release folder. Its files are not compared with it yet.
 pub(super) fn read_manifest(folder: &Path) -> Result<Manifest, ReleaseError> {
     let path = folder.join(MANIFEST);
     let json = fs::read_to_string(&path).map_err(|source| match source.kind() {
@@ -253,7 +202,7 @@ pub(super) fn read_manifest(folder: &Path) -> Result<Manifest, ReleaseError> {
     parse_manifest(&json).map_err(|message| ReleaseError::BadManifest { path, message })
 }
 
-/// Refuses files of a release folder that its manifest does not name: nobody counts what stands in them.
+/// Refuses files of a release folder that its manifest does not name, because nobody has verified them.
 fn check_contents(folder: &Path, manifest: &Manifest) -> Result<(), ReleaseError> {
     let problem = |source| ReleaseError::Io { path: folder.to_owned(), source };
     let mut names = Vec::new();
@@ -278,12 +227,12 @@ fn check_contents(folder: &Path, manifest: &Manifest) -> Result<(), ReleaseError
     }
 }
 
-/// The file of a table of a release, if it is the one the manifest speaks of.
+/// The file of a released table, if it is the one that the manifest describes.
 pub(super) fn checked_file(folder: &Path, entry: &TableManifest) -> Result<PathBuf, ReleaseError> {
     checked(folder, entry, &entry.file, &entry.sha256)
 }
 
-/// A file of a table of a release, if it has this digest.
+/// A file that belongs to a released table, if it has this digest.
 fn checked(folder: &Path, entry: &TableManifest, file: &str, digest: &str) -> Result<PathBuf, ReleaseError> {
     let mut components = Path::new(file).components();
     if !matches!((components.next(), components.next()), (Some(Component::Normal(_)), None)) {
@@ -298,10 +247,11 @@ fn checked(folder: &Path, entry: &TableManifest, file: &str, digest: &str) -> Re
     Ok(path)
 }
 
-/// The released part of a column's hierarchy, where its manifest names one. Which labels the cells show is not compared.
+/// The released part of the hierarchy of a column, where the manifest names one. It is not compared with the labels that the
+/// cells show.
 ///
 /// # Errors
-/// Where the file is missing, damaged or not the one the manifest speaks of.
+/// If the file is missing, damaged or not the one that the manifest describes.
 pub fn read_listing(folder: &Path, entry: &TableManifest, column: &str) -> Result<Option<Listing>, ReleaseError> {
     let labels = entry.columns.get(column).and_then(|known| known.labels.as_ref());
     let Some(LabelsManifest::Hierarchy { file: Some(file), sha256, .. }) = labels else { return Ok(None) };
@@ -314,7 +264,7 @@ pub fn read_listing(folder: &Path, entry: &TableManifest, column: &str) -> Resul
     })
 }
 
-/// What the shown labels of a column stand for, as a tree where they are one.
+/// The values that the shown labels of a column stand for, as a tree where they form one.
 fn read_labels(
     folder: &Path,
     entry: &TableManifest,
@@ -369,7 +319,7 @@ fn read_entry(
         column.notation = known.notation();
         match known.compared_as.as_deref() {
             None => {}
-            // As in a private column with a hierarchy, each text then has a place of its own.
+            // Each text gets its own place in a flat tree, as in a private column with a hierarchy.
             Some(ColumnManifest::AS_TEXT) => {
                 column.hierarchy = Some(Arc::new(Hierarchy::flat("", column.texts.iter())));
             }
@@ -390,7 +340,8 @@ fn read_entry(
         position += 1;
     }
     for column in table.columns.iter_mut().filter(|column| column.role == Role::Quasi) {
-        // Columns of bounds are not in the manifest under the name of the quasi column; they are ranges.
+        // If a column was written as bounds, the manifest has no entry for it, only for its bounds, and its labels are
+        // ranges.
         let labels = match entry.columns.get(&column.name) {
             Some(known) => known.labels.as_ref(),
             None => Some(&LabelsManifest::Ranges),
@@ -416,8 +367,8 @@ fn bounded(table: &Table, position: usize, entry: &TableManifest) -> Result<Opti
     }
 }
 
-/// Reads a table file. Where the manifest of an earlier version does not say what separates the cells of a CSV file, it is
-/// the first that gives the columns of the manifest and fits all rows; in a file of one column it matters only for which
+/// Reads a table file. Manifests of earlier versions don't name the separator of a CSV file. Then the separator is the first
+/// one that gives the columns of the manifest and fits all rows. In a file of one column, the separator only decides which
 /// cells are quoted.
 fn read_table(path: &Path, entry: &TableManifest, progress: &dyn Progress) -> Result<Table, ReadErrors> {
     let mut options = CheckOptions::default();

@@ -1,4 +1,5 @@
-//! Which column of a file has which role. There is no default: columns nobody spoke of are listed as a problem.
+//! The role of each column of a file. There is no default role: columns that the spec does not mention are reported as a
+//! problem.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use kohort_model::{Role, Spec};
 use super::columns::FileColumns;
 use super::error::ReadError;
 
-/// The role of each column, `None` where it has none, and what does not fit.
+/// The role of each column, `None` if it has none, and the problems.
 pub(super) fn roles_of(names: &[String], spec: &Spec, table: &TableSpec) -> (Vec<Option<Role>>, Vec<ReadError>) {
     let roles: Vec<Option<Role>> = names.iter().map(|name| role_of(name, spec, table)).collect();
     let mut problems = Vec::new();
@@ -59,11 +60,11 @@ pub(super) fn check_names(names: &[String]) -> Vec<ReadError> {
 fn role_of(name: &str, spec: &Spec, table: &TableSpec) -> Option<Role> {
     let given = table.columns.iter().find(|column| column.name == name).map(|column| column.role);
     let is_key = key_names(table).any(|key| key == name);
-    // An audience's columns are quasi without being said so again.
+    // The columns that an audience may know are quasi, and the spec need not repeat it.
     let is_known_to_an_audience =
         || spec.audiences.values().any(|audience| audience.quasi.iter().any(|quasi| quasi == name));
     match given {
-        // Numbers are released in its place, never the identifier itself.
+        // The identifier itself is not released: it is a key, so new numbers take its place.
         Some(Role::Identifier) if spec.keys == Keys::Surrogate && joins_tables(name, spec, table) => Some(Role::Key),
         given => given.or(is_key.then_some(Role::Key)).or_else(|| is_known_to_an_audience().then_some(Role::Quasi)),
     }

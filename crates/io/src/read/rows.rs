@@ -1,10 +1,10 @@
-//! [`read_rows`]: record batches of a query as a [`Table`], so that a query engine needs no other way to codes.
+//! [`read_rows`]: record batches of a query as a [`Table`], so that a query engine has its rows encoded like those of files.
 //!
-//! Types are those of the batch: text stays text whatever it looks like.
+//! The types are those of the batch: text stays text whatever it looks like.
 //!
 //! # Guarantee
-//! [`PrivateRows`] are a batch and the table that was read from it, and nobody can put another batch beside the table.
-//! What is verified by the table can therefore be copied from the batch.
+//! [`PrivateRows`] are a batch and the table that was read from it. Nobody can put another batch beside the table, so cells
+//! that were verified in the table can be copied from the batch.
 
 use std::sync::Arc;
 
@@ -17,18 +17,18 @@ use super::arrow::distinct_texts;
 use super::error::ReadError;
 use crate::arrow_text::{ArrowOrder, Fixed, TextForm};
 
-/// Rows of a query, and the table that they were read as.
+/// The rows of a query, and the table that was read from them.
 pub struct PrivateRows {
     batch: RecordBatch,
     table: Table,
 }
 
-/// Whether cells of plain columns are read, although they leave as they came.
+/// Whether the cells of plain columns are read, although they are released unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlainCells {
-    /// They are, so that somebody can compare them.
+    /// The cells are read, so that they can be compared.
     Read,
-    /// All of them are null in the table.
+    /// The cells are not read, and all of them are null in the table.
     Skipped,
 }
 
@@ -43,17 +43,17 @@ impl PrivateRows {
         &self.table
     }
 
-    /// The table alone: from here on nothing says which rows it was read from.
+    /// The table alone. From here on nothing connects it with the batch.
     pub fn into_table(self) -> Table {
         self.table
     }
 
-    /// Takes the texts of a column for values of another type.
+    /// Treats the texts of a column as values of another type.
     pub fn set_type(&mut self, position: usize, value_type: ValueType) {
         self.table.columns[position].value_type = value_type;
     }
 
-    /// Puts the texts of a column below a tree.
+    /// Gives a column a hierarchy.
     pub fn set_hierarchy(&mut self, position: usize, hierarchy: Arc<Hierarchy>) {
         self.table.columns[position].hierarchy = Some(hierarchy);
     }
@@ -121,19 +121,19 @@ pub fn read_rows(
     Ok(PrivateRows { batch: batch.clone(), table })
 }
 
-/// How many columns one thread looks at, at least: all of them where rows are few, since handing them to another thread
-/// takes longer than reading them.
+/// The least number of columns for one thread. If there are few rows one thread reads all columns, because handing them
+/// to another thread takes longer than reading them.
 pub(crate) fn columns_together(n_rows: usize, n_columns: usize) -> usize {
     if n_rows < 1 << 12 { n_columns.max(1) } else { 1 }
 }
 
-/// How the values of a column are ordered.
+/// The type by which the values of a column are ordered.
 fn value_type(form: &TextForm, texts: &Texts) -> Option<ValueType> {
     match form.order() {
         ArrowOrder::Typed(value_type) => Some(value_type),
         ArrowOrder::Unordered => Some(ValueType::Text),
         ArrowOrder::ByText => Some(match innermost(form) {
-            // Whole numbers beyond 64 bits with a sign are decimals without a fraction.
+            // Whole numbers that don't fit 64 bits with a sign are decimals without a fraction.
             TextForm::Fixed(Fixed::Signed(_) | Fixed::Unsigned(_)) => {
                 if texts.iter().all(|text| text.parse::<i64>().is_ok()) {
                     ValueType::Integer

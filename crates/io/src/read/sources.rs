@@ -1,7 +1,7 @@
-//! [`Sources`]: where the files that a spec names are: in a folder, or in memory.
+//! [`Sources`]: the files that a spec names, in a folder or in memory.
 //!
-//! A program that has its tables in memory names them in a spec like files, and hands in an [`InMemory`] that stands in for
-//! these names. Everything behind this module treats both alike.
+//! A program that has its tables in memory names them in a spec like files, and hands in an [`InMemory`] with a table for
+//! each of these names. The code behind this module treats both in the same way.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
+use arrow_schema::{Field, SchemaRef};
 use kohort_model::spec::CsvSpec;
 use kohort_model::{NULL, Progress, Silent};
 use sha2::{Digest, Sha256};
@@ -17,6 +17,8 @@ use sha2::{Digest, Sha256};
 use super::OpenTable;
 use super::arrow::ArrowFile;
 use super::error::ReadError;
+use super::lazy::LazyColumns;
+use super::{Keep, Kept, RawColumn};
 use crate::digest::{hexadecimal, sha256_of_file};
 use crate::{Compression, Format, InputFormat};
 
@@ -31,7 +33,7 @@ impl Batches {
     /// Rows of these columns.
     ///
     /// # Errors
-    /// Gives the position of the first batch that has other columns.
+    /// The position of the first batch that has other columns.
     pub fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Result<Self, usize> {
         match batches.iter().position(|batch| batch.schema_ref().fields() != schema.fields()) {
             Some(other) => Err(other),
@@ -53,59 +55,94 @@ impl Batches {
         OpenTable::Arrow(ArrowFile::in_memory(self.schema.clone(), self.batches.clone(), progress))
     }
 
-    /// A digest of names, types and cells. How rows are spread over batches does not change it.
+    /// A digest of names, types and cells. It does not depend on how rows are divided into batches.
     fn sha256(&self) -> Result<String, ReadError> {
-        let mut hasher = Sha256::new();
         let every: Vec<usize> = (0..self.schema.fields().len()).collect();
         let columns = match self.open(&Silent).read(&every) {
             Ok(columns) => columns,
             Err(problems) if matches!(problems.as_slice(), [ReadError::NoRows]) => Vec::new(),
             Err(mut problems) => return Err(problems.swap_remove(0)),
         };
-        let mut text = String::new();
-        for field in self.schema.fields() {
-            text.clear();
-            writeln!(text, "{:?} {}", field.name(), field.data_type()).expect("a string takes all");
-            hasher.update(&text);
-        }
-        for column in &columns {
-            for &id in &column.ids {
-                let cell = if id == NULL { None } else { Some(column.texts.get(id)) };
-                // Lengths keep cells apart, and a null has a length that no text has.
-                hasher.update(cell.map_or(u64::MAX, |cell| cell.len() as u64).to_le_bytes());
-                hasher.update(cell.unwrap_or_default());
-            }
-        }
-        Ok(hexadecimal(&hasher.finalize()))
+        Ok(digest(self.schema.fields().iter().map(AsRef::as_ref), &columns))
     }
 }
 
-/// Tables and hierarchies in memory that stand in for files of a spec, by the names that the spec gives them.
+fn digest<'f>(fields: impl Iterator<Item = &'f Field>, columns: &[RawColumn]) -> String {
+    let mut hasher = Sha256::new();
+    let mut text = String::new();
+    for field in fields {
+        text.clear();
+        writeln!(text, "{:?} {}", field.name(), field.data_type()).expect("writing to a string can't fail");
+        hasher.update(&text);
+    }
+    for column in columns {
+        for &id in &column.ids {
+            let cell = if id == NULL { None } else { Some(column.texts.get(id)) };
+            // The lengths keep neighbouring cells apart, and a null has a length that no text has.
+            hasher.update(cell.map_or(u64::MAX, |cell| cell.len() as u64).to_le_bytes());
+            hasher.update(cell.unwrap_or_default());
+        }
+    }
+    hexadecimal(&hasher.finalize())
+}
+
+/// A table in memory that replaces a file.
+#[derive(Clone, Debug)]
+enum TableInMemory {
+    Batches(Batches),
+    Lazy(LazyColumns),
+}
+
+impl TableInMemory {
+    fn open<'a>(&self, progress: &'a dyn Progress) -> OpenTable<'a> {
+        match self {
+            TableInMemory::Batches(batches) => batches.open(progress),
+            TableInMemory::Lazy(columns) => OpenTable::Lazy(columns.open(progress)),
+        }
+    }
+
+    /// A digest of names, types and cells, the same for both kinds.
+    fn sha256(&self) -> Result<String, ReadError> {
+        let columns = match self {
+            TableInMemory::Batches(batches) => return batches.sha256(),
+            TableInMemory::Lazy(columns) => columns.open(&Silent),
+        };
+        let every: Vec<(usize, Keep<'_>)> = (0..columns.names().len()).map(|place| (place, Keep::Texts)).collect();
+        let kept = columns.read_any(&every).map_err(|mut problems| problems.swap_remove(0))?;
+        let texts = |kept| match kept {
+            Kept::Texts(column) => Some(column),
+            Kept::Persons(_) => None,
+        };
+        let columns: Vec<RawColumn> = kept.into_iter().filter_map(texts).collect();
+        Ok(digest(columns.iter().filter_map(|column| column.field.as_ref()), &columns))
+    }
+}
+
+/// Tables and hierarchies in memory that replace files of a spec, by the names that the spec gives to the files.
 #[derive(Clone, Debug, Default)]
 pub struct InMemory {
-    tables: BTreeMap<PathBuf, Batches>,
+    tables: BTreeMap<PathBuf, TableInMemory>,
     texts: BTreeMap<PathBuf, String>,
 }
 
 impl InMemory {
-    /// Lets a table stand in for a file. An earlier one of that name gives way.
+    /// Replaces a file by a table. An earlier table of that name is dropped.
     pub fn add_table(&mut self, file: impl Into<PathBuf>, batches: Batches) {
-        self.tables.insert(file.into(), batches);
+        self.tables.insert(file.into(), TableInMemory::Batches(batches));
     }
 
-    /// Lets a text stand in for the file of a hierarchy.
+    /// Replaces a file by columns that are handed over one at a time. An earlier table of that name is dropped.
+    pub fn add_columns(&mut self, file: impl Into<PathBuf>, columns: LazyColumns) {
+        self.tables.insert(file.into(), TableInMemory::Lazy(columns));
+    }
+
+    /// Replaces the file of a hierarchy by a text.
     pub fn add_text(&mut self, file: impl Into<PathBuf>, text: String) {
         self.texts.insert(file.into(), text);
     }
-
-    /// Takes over everything that another one has.
-    pub fn extend(&mut self, other: InMemory) {
-        self.tables.extend(other.tables);
-        self.texts.extend(other.texts);
-    }
 }
 
-/// Where the files that a spec names are.
+/// The files that a spec names.
 #[derive(Clone, Copy, Debug)]
 pub struct Sources<'a> {
     folder: &'a Path,
@@ -113,18 +150,18 @@ pub struct Sources<'a> {
 }
 
 impl<'a> Sources<'a> {
-    /// Files below a folder, but for those that something in memory stands in for.
+    /// Files below a folder, except those that something in memory replaces.
     pub fn new(folder: &'a Path, in_memory: &'a InMemory) -> Self {
         Sources { folder, in_memory: Some(in_memory) }
     }
 
-    /// Where a file is, as messages name it.
+    /// The path of a file, as messages name it.
     pub(crate) fn place(&self, file: &Path) -> PathBuf {
         let is_elsewhere = file == Path::new("-") || self.table(file).is_some() || self.in_memory_text(file).is_some();
         if is_elsewhere { file.to_owned() } else { self.folder.join(file) }
     }
 
-    fn table(&self, file: &Path) -> Option<&'a Batches> {
+    fn table(&self, file: &Path) -> Option<&'a TableInMemory> {
         self.in_memory?.tables.get(file)
     }
 
@@ -132,15 +169,15 @@ impl<'a> Sources<'a> {
         self.in_memory?.texts.get(file)
     }
 
-    /// Opens a table, and says in which format its release is written unless somebody asks for another.
+    /// Opens a table, and tells in which format its release is written unless the caller asks for another.
     pub(crate) fn open<'p>(
         &self,
         file: &Path,
         csv: &CsvSpec,
         progress: &'p dyn Progress,
     ) -> Result<(OpenTable<'p>, Format), ReadError> {
-        if let Some(batches) = self.table(file) {
-            return Ok((batches.open(progress), Format::Parquet));
+        if let Some(table) = self.table(file) {
+            return Ok((table.open(progress), Format::Parquet));
         }
         let path = self.place(file);
         let open = OpenTable::open(&path, None, csv, progress)?;
@@ -148,10 +185,10 @@ impl<'a> Sources<'a> {
         Ok((open, format.unwrap_or(Format::Csv(Compression::None))))
     }
 
-    /// The digest of a file, or of what stands in for it.
+    /// The digest of a file, or of the table in memory that replaces it.
     pub(crate) fn sha256(&self, file: &Path) -> Result<String, ReadError> {
         match self.table(file) {
-            Some(batches) => batches.sha256(),
+            Some(table) => table.sha256(),
             None => sha256_of_file(&self.place(file)).map_err(|source| ReadError::Io { source }),
         }
     }
@@ -191,21 +228,34 @@ mod tests {
         RecordBatch::try_from_iter_with_nullable([("n", numbers, true), ("w", words, true)]).unwrap()
     }
 
-    fn digest(batches: Vec<RecordBatch>) -> String {
+    fn digest_of(batches: Vec<RecordBatch>) -> String {
         Batches::new(batches[0].schema(), batches).unwrap().sha256().unwrap()
     }
 
     #[test]
     fn a_digest_depends_on_cells_and_not_on_batches() {
-        let whole = digest(vec![batch(&[Some(1), None, Some(2)], &["ab", "c", ""])]);
-        let parts = digest(vec![batch(&[Some(1)], &["ab"]), batch(&[None, Some(2)], &["c", ""])]);
+        let whole = digest_of(vec![batch(&[Some(1), None, Some(2)], &["ab", "c", ""])]);
+        let parts = digest_of(vec![batch(&[Some(1)], &["ab"]), batch(&[None, Some(2)], &["c", ""])]);
         assert_eq!(whole, parts);
         for other in [
             batch(&[Some(1), None, Some(2)], &["a", "bc", ""]),
             batch(&[Some(1), Some(2), None], &["ab", "c", ""]),
             batch(&[Some(1), None], &["ab", "c"]),
         ] {
-            assert_ne!(digest(vec![other]), whole);
+            assert_ne!(digest_of(vec![other]), whole);
+        }
+    }
+
+    #[test]
+    fn columns_that_are_handed_over_one_at_a_time_have_the_digest_of_their_table() {
+        let whole = batch(&[Some(1), None, Some(2)], &["ab", "c", ""]);
+        for rows in [whole.clone(), whole.slice(0, 0)] {
+            let expected = digest_of(vec![rows.clone()]);
+            let columns = LazyColumns::new(["n".to_owned(), "w".to_owned()], move |position| {
+                let column = rows.project(&[position]).unwrap();
+                Ok(Batches::new(column.schema(), vec![column]).unwrap())
+            });
+            assert_eq!(TableInMemory::Lazy(columns).sha256().unwrap(), expected);
         }
     }
 

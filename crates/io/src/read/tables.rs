@@ -1,7 +1,7 @@
-//! [`load_tables`]: all tables of a spec, and how they hang together, or everything that keeps them from it.
+//! [`load_tables`]: reads all tables of a spec and how they refer to each other, or reports everything that is wrong.
 //!
 //! # Guarantee
-//! Keys tell rows apart, every row that may not be an orphan has a row of its parent, and a key that joins tables can be
+//! Keys tell rows apart, every row that must not be an orphan has a parent row, and every key that joins tables can be
 //! renumbered.
 
 use kohort_model::{Progress, Schema, SchemaErrors, Spec, Table};
@@ -11,14 +11,14 @@ use super::error::ReadErrors;
 use super::load::{Origin, Original, load};
 use super::release::ReleaseError;
 
-/// Private tables that hang together, and how to write what they keep in the form they had.
+/// Private tables that refer to each other, and what is needed to write their release in the form of their files.
 #[derive(Clone, Debug)]
 pub struct LoadedTables {
     /// The tables, in the order of the spec.
     pub tables: Vec<Table>,
-    /// How they hang together.
+    /// How the tables refer to each other.
     pub schema: Schema,
-    /// What their files were like.
+    /// The forms of the tables' files.
     pub(crate) origins: Vec<Origin>,
 }
 
@@ -35,18 +35,18 @@ pub enum LoadError {
     /// Files with problems of their own.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Files(Vec<ReadErrors>),
-    /// A release folder that is not as its manifest says.
+    /// A release folder that differs from its manifest.
     #[error(transparent)]
     Release(#[from] ReleaseError),
-    /// Rows that do not hang together.
+    /// Rows whose keys do not fit together.
     #[error(transparent)]
     Schema(#[from] SchemaErrors),
 }
 
-/// Reads all tables of a spec. `sources` is where its files are; a folder, where none of them is in memory.
+/// Reads all tables of a spec. `sources` is a folder, or a folder and tables in memory.
 ///
 /// # Errors
-/// Every problem of every file; where there is none, every row that does not fit in with the others.
+/// Every problem of every file; if there is none, every row whose keys do not fit.
 pub fn load_tables<'s>(
     sources: impl Into<Sources<'s>>,
     spec: &Spec,
@@ -71,7 +71,7 @@ pub fn load_tables<'s>(
     Ok(LoadedTables { tables, schema, origins })
 }
 
-/// Progress that says which table is meant.
+/// Progress that names the table.
 pub(super) struct OfTable<'a> {
     pub(super) progress: &'a dyn Progress,
     pub(super) name: &'a str,

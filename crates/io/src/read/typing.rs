@@ -1,31 +1,31 @@
-//! What type a column's texts are of.
+//! The type of the texts of a column.
 //!
-//! Types are inferred from all distinct texts, and only where every one of them is spelled the canonical way: leading
-//! zeros, a plus or `-0` make a column text, so that nothing that is a code is ever taken for a number. Texts that
-//! all have the shape of dates, some of them impossible, are an error and never silently text.
+//! Types are inferred from all distinct texts, and only if every text is spelled in the canonical way: leading zeros, a plus
+//! or `-0` make a column text, so that a code is never taken for a number. If all texts have the shape of dates and some are
+//! impossible, that is an error; such a column never silently becomes text.
 
 use std::collections::BTreeSet;
 
 use kohort_model::{Notation, Texts, Value, ValueType};
 
-/// Texts that don't fit.
+/// The texts of a column that don't fit its type.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Misfit {
     pub(super) why: Why,
-    /// Their ids.
+    /// The ids of these texts.
     pub(super) ids: Vec<u32>,
 }
 
-/// Why texts don't fit.
+/// Why texts don't fit the type.
 #[derive(Debug, PartialEq)]
 pub(super) enum Why {
-    /// They are not of the type the column is said to have.
+    /// Some texts are not of the type that the column should have.
     NotOfType(ValueType),
-    /// All others are dates, and they look like some.
+    /// Some texts look like dates but are impossible, and all others are dates.
     ImpossibleDates,
 }
 
-/// The type of a column's texts; text where they have no other.
+/// The type of a column's texts; text if they have no other.
 pub fn infer_type(texts: &Texts, notation: &Notation) -> ValueType {
     infer(texts, notation).map_or(ValueType::Text, |(value_type, _)| value_type)
 }
@@ -36,7 +36,7 @@ pub(super) fn check(texts: &Texts, value_type: ValueType, notation: &Notation) -
     if ids.is_empty() { Ok(()) } else { Err(Misfit { why: Why::NotOfType(value_type), ids }) }
 }
 
-/// The type of all texts, and the notation they are in: a column of ISO dates is one whatever the date format.
+/// The type of all texts, and their notation. ISO dates are recognized even if the spec gives another date format.
 pub(crate) fn infer(texts: &Texts, notation: &Notation) -> Result<(ValueType, Notation), Misfit> {
     if texts.is_empty() {
         return Ok((ValueType::Text, notation.clone()));
@@ -75,9 +75,9 @@ fn infer_iso_dates(texts: &Texts, iso: &Notation) -> Result<Option<ValueType>, M
     Ok(None)
 }
 
-/// Dates of a format the user gave; the possible ones show what shape the impossible ones have.
+/// Dates in a format that the user gave. The possible dates show which shape the impossible ones have.
 fn infer_formatted_dates(texts: &Texts, notation: &Notation) -> Result<Option<ValueType>, Misfit> {
-    // A format with a time of day would pass for one of dates.
+    // Timestamps are tried first, because their format would also pass as one of dates.
     for value_type in [ValueType::Timestamp, ValueType::Date] {
         let is_one = |text: &str| Value::parse(text, value_type, notation).is_some();
         let shapes: BTreeSet<String> = texts.iter().filter(|text| is_one(text)).map(shape).collect();
@@ -93,7 +93,7 @@ fn ids_where(texts: &Texts, condition: impl Fn(&str) -> bool) -> Vec<u32> {
     (0..).zip(texts.iter()).filter(|(_, text)| condition(text)).map(|(id, _)| id).collect()
 }
 
-/// A text with every run of digits as one.
+/// A text in which every run of digits is replaced by one digit.
 fn shape(text: &str) -> String {
     let mut shape = String::new();
     for letter in text.chars() {
@@ -110,7 +110,7 @@ fn has_date_shape(text: &str) -> bool {
     text.len() == 10 && text.bytes().enumerate().all(digit_or_dash)
 }
 
-/// A date, or one with a time of day behind it.
+/// Whether a text looks like a date, with or without a time of day.
 fn has_timestamp_shape(text: &str) -> bool {
     match text.split_at_checked(10) {
         Some((date, "")) => has_date_shape(date),
@@ -151,7 +151,7 @@ fn is_float(text: &str, notation: &Notation) -> bool {
         && Value::parse(text, ValueType::Float, notation).is_some()
 }
 
-/// Digits without needless zeros before them.
+/// Whether digits have no needless zeros in front.
 fn is_whole(digits: &str) -> bool {
     !digits.is_empty()
         && digits.bytes().all(|byte| byte.is_ascii_digit())

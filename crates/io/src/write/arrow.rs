@@ -1,11 +1,10 @@
 //! A released table as Parquet or Arrow IPC.
 //!
-//! Generalized columns are text, dictionary-encoded; renumbered keys are unsigned integers; copied columns have the
-//! type they were read with, or text if they came from CSV; bounds have a type of their own. Metadata of the private file is left behind, but for what
-//! names an extension type.
+//! Generalized columns are text, dictionary-encoded; renumbered keys are unsigned integers; copied columns have the type
+//! they were read with, or text if they came from CSV; bounds have a type of their own. Metadata of the private file is not
+//! copied, except names of extension types.
 
 use std::collections::HashMap;
-use std::io::Write;
 use std::sync::Arc;
 
 use arrow_array::types::{
@@ -20,6 +19,8 @@ use arrow_data::ArrayData;
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use kohort_model::{NULL, Texts};
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
 use rayon::prelude::*;
 
 use super::cells::{CellIds, FileColumn, Kind, is_value};
@@ -75,40 +76,12 @@ impl<'a> ArrowTable<'a> {
     }
 }
 
-/// Writes a table as Parquet.
-pub(super) fn write_parquet(table: &ArrowTable<'_>, target: &mut (dyn Write + Send)) -> Result<(), ArrowError> {
-    use parquet::arrow::ArrowWriter;
-    use parquet::basic::{Compression, ZstdLevel};
-    use parquet::file::properties::WriterProperties;
-
-    let properties = WriterProperties::builder()
+/// How Parquet files are written.
+pub(super) fn parquet_properties() -> WriterProperties {
+    WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_created_by(concat!("kohort ", env!("CARGO_PKG_VERSION")).to_owned())
-        .build();
-    let mut writer = ArrowWriter::try_new(target, Arc::clone(table.schema()), Some(properties))?;
-    for batch in table.batches() {
-        writer.write(&batch?)?;
-    }
-    writer.close()?;
-    Ok(())
-}
-
-/// Writes a table in Arrow's file format.
-pub(super) fn write_ipc_file(table: &ArrowTable<'_>, target: &mut dyn Write) -> Result<(), ArrowError> {
-    let mut writer = arrow_ipc::writer::FileWriter::try_new(target, table.schema())?;
-    for batch in table.batches() {
-        writer.write(&batch?)?;
-    }
-    writer.finish()
-}
-
-/// Writes a table in Arrow's streaming format.
-pub(super) fn write_ipc_stream(table: &ArrowTable<'_>, target: &mut dyn Write) -> Result<(), ArrowError> {
-    let mut writer = arrow_ipc::writer::StreamWriter::try_new(target, table.schema())?;
-    for batch in table.batches() {
-        writer.write(&batch?)?;
-    }
-    writer.finish()
+        .build()
 }
 
 fn field_of(column: &FileColumn<'_>, original: Original<'_>) -> Field {
@@ -134,7 +107,8 @@ fn field_of(column: &FileColumn<'_>, original: Original<'_>) -> Field {
     }
 }
 
-/// How ids of these texts become arrays of a type. Texts of typed columns were made by reading that type.
+/// A function that turns ids of these texts into arrays of a type. The texts of typed columns were made by reading values of
+/// that type, so they can be turned back.
 fn text_to_array<'a>(column: &str, data_type: &DataType, texts: &'a Texts) -> Result<ToArray<'a>, WriteError> {
     let data_type = data_type.clone();
     Ok(match TextForm::of(&data_type) {
@@ -228,7 +202,7 @@ fn dictionary_to_array(
     numbered.ok_or_else(too_many)
 }
 
-/// Keys of this type, all into the same values; `None` where the last one does not fit.
+/// A dictionary array with keys of this type; `None` if the last id does not fit the type.
 fn numbered_by<K: ArrowDictionaryKeyType>(values: ArrayRef, last_id: usize) -> Option<ToArray<'static>> {
     K::Native::from_usize(last_id)?;
     Some(Box::new(move |ids| {

@@ -1,6 +1,6 @@
 //! [`release_batches`]: a release as Arrow batches in memory, for programs that need no file.
 //!
-//! The batches are read back and verified like files, because encoding them is code that can be wrong.
+//! The batches are read back and verified like files, because the code that encodes them can be wrong.
 
 use kohort_model::{Release, Silent};
 use kohort_verify::{Findings, Verified};
@@ -15,16 +15,16 @@ use crate::{Private, ReadErrors};
 /// A released table in memory.
 #[derive(Clone, Debug)]
 pub struct ReleasedBatches {
-    /// Its name.
+    /// The name of the table.
     pub name: String,
-    /// Its rows.
+    /// The rows of the table.
     pub rows: Batches,
 }
 
 /// The tables of a release as batches, and what the verifier counted in them.
 ///
 /// # Errors
-/// Where a column can't be encoded, or the batches are not what was verified.
+/// If a column can't be encoded, or the batches do not hold the verified rows.
 pub fn release_batches(
     release: &Verified<Release>,
     private: &Private,

@@ -1,4 +1,4 @@
-//! [`FileColumn`]: a column of the file to be written, and what each of its cells shows, wherever that is kept.
+//! [`FileColumn`]: a column of the file to be written, and the text of each of its cells.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -11,26 +11,26 @@ use crate::bounds::{bound_names, split};
 use crate::read::{Original, TextDictionary};
 
 /// A column of the file to be written.
-pub(super) struct FileColumn<'a> {
-    pub(super) name: Cow<'a, str>,
-    /// Position of the private column it comes from.
-    pub(super) source: usize,
-    pub(super) kind: Kind,
-    pub(super) ids: CellIds<'a>,
-    /// What the ids stand for; they are numbers themselves where it is `None`.
-    pub(super) texts: Option<Cow<'a, Texts>>,
+pub(crate) struct FileColumn<'a> {
+    pub(crate) name: Cow<'a, str>,
+    /// The position of the private column that the cells come from.
+    pub(crate) source: usize,
+    pub(crate) kind: Kind,
+    pub(crate) ids: CellIds<'a>,
+    /// The texts that the ids stand for. `None` if the ids are numbers that are written themselves.
+    pub(crate) texts: Option<Cow<'a, Texts>>,
 }
 
 /// What a column of the file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// Labels of generalized cells.
     Labels,
     /// The lower or the upper ends of generalized cells.
     Bounds,
     /// Private cells as they are.
     Copied,
-    /// Keys renumbered.
+    /// Renumbered keys.
     Numbers,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn file_columns<'a>(
                 add(high.into(), Kind::Bounds, highs, Some(Cow::Owned(texts)));
             }
             Cells::Recoded { labels, ids } => {
-                let (ids, texts) = shown_alone(CellsOf::Released(ids), labels, released.rows.len());
+                let (ids, texts) = shown_alone(CellsOf::Released(ids), labels, released.rows.len(), Sorted::AsLabels);
                 add(name, Kind::Labels, ids, Some(Cow::Owned(texts)));
             }
             Cells::Copied => {
@@ -67,7 +67,7 @@ pub(super) fn file_columns<'a>(
                 let field = original.origin.fields[column.source].as_ref();
                 let is_dictionary = field.is_some_and(|field| matches!(field.data_type(), DataType::Dictionary(..)));
                 if is_dictionary {
-                    let (ids, texts) = shown_alone(cells, &source.texts, released.rows.len());
+                    let (ids, texts) = shown_alone(cells, &source.texts, released.rows.len(), Sorted::ByText);
                     add(name, Kind::Copied, ids, Some(Cow::Owned(texts)));
                 } else {
                     add(name, Kind::Copied, CellIds::Plain(cells), Some(Cow::Borrowed(&source.texts)));
@@ -79,33 +79,45 @@ pub(super) fn file_columns<'a>(
     Ok(columns)
 }
 
-/// Texts by number, each distinct one once.
+/// The distinct texts, and for each given text its number among them.
 fn numbered<'a>(texts: impl Iterator<Item = Option<&'a str>>) -> (Vec<u32>, Texts) {
     let mut dictionary = TextDictionary::default();
     let ids = texts.map(|text| text.map_or(NULL, |text| dictionary.id(text))).collect();
     (ids, dictionary.into_texts())
 }
 
-/// The texts that some released cell shows, in the order of released rows, and the cells by these. The dictionary of an
-/// Arrow file has all texts it is given, so it must not be given those of rows that were left out.
-fn shown_alone<'a>(cells: CellsOf<'a>, texts: &Texts, n_rows: usize) -> (CellIds<'a>, Texts) {
-    let mut numbers = vec![NULL; texts.len()];
-    let mut shown = Texts::new();
-    for row in 0..n_rows {
-        let id = cells.id(row);
-        if id != NULL && numbers[id as usize] == NULL {
-            numbers[id as usize] = shown.push(texts.get(id));
-        }
+/// The texts that released cells show, in the order that `sorted` gives them, and the cells as ids of these texts. An Arrow file
+/// stores its whole dictionary, so texts of rows that were left out must not be in it, and its order must not tell the order of
+/// private rows.
+fn shown_alone<'a>(cells: CellsOf<'a>, texts: &Texts, n_rows: usize, sorted: Sorted) -> (CellIds<'a>, Texts) {
+    let mut is_shown = vec![false; texts.len()];
+    for id in (0..n_rows).map(|row| cells.id(row)).filter(is_value) {
+        is_shown[id as usize] = true;
     }
+    let mut ids: Vec<u32> = (0..texts.len() as u32).filter(|&id| is_shown[id as usize]).collect();
+    if sorted == Sorted::ByText {
+        ids.sort_unstable_by_key(|&id| texts.get(id));
+    }
+    let (mut numbers, mut shown) = (vec![NULL; texts.len()], Texts::new());
+    ids.into_iter().for_each(|id| numbers[id as usize] = shown.push(texts.get(id)));
     (CellIds::Renumbered { ids: cells, numbers }, shown)
+}
+
+/// The order of the texts in a dictionary.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sorted {
+    /// As the labels of a release are, which have the order of their values.
+    AsLabels,
+    /// By their bytes.
+    ByText,
 }
 
 /// Where the ids of a column's cells are.
 #[derive(Clone, Copy)]
-pub(super) enum CellsOf<'a> {
-    /// Per released row.
+pub(crate) enum CellsOf<'a> {
+    /// One id for each released row.
     Released(&'a [u32]),
-    /// Per private row, and which private row each released one is.
+    /// One id for each private row, and for each released row the private row that it comes from.
     Private { ids: &'a [u32], rows: &'a [u32] },
 }
 
@@ -119,16 +131,16 @@ impl CellsOf<'_> {
 }
 
 /// The ids of a column's cells.
-pub(super) enum CellIds<'a> {
-    /// As they are.
+pub(crate) enum CellIds<'a> {
+    /// The ids as they are.
     Plain(CellsOf<'a>),
-    /// And per id another number.
+    /// Each id is replaced by another number.
     Renumbered { ids: CellsOf<'a>, numbers: Vec<u32> },
 }
 
 impl CellIds<'_> {
     /// The id in a released row, [`NULL`] for a null.
-    pub(super) fn id(&self, row: usize) -> u32 {
+    pub(crate) fn id(&self, row: usize) -> u32 {
         match self {
             CellIds::Plain(cells) => cells.id(row),
             CellIds::Renumbered { ids, numbers } => match ids.id(row) {
@@ -139,7 +151,7 @@ impl CellIds<'_> {
     }
 
     /// The ids of a range of released rows.
-    pub(super) fn of_rows(&self, rows: Range<usize>) -> Vec<u32> {
+    pub(crate) fn of_rows(&self, rows: Range<usize>) -> Vec<u32> {
         rows.map(|row| self.id(row)).collect()
     }
 }

@@ -1,8 +1,8 @@
 //! A released table as CSV.
 //!
-//! Lines end with LF, nulls are bare empty cells, and only cells that would be read as something else are quoted:
-//! empty texts, texts that hold a separator, quote or line break, and words for null. Blocks of rows are spelled by
-//! all cores and written in order.
+//! Lines end with LF, nulls are bare empty cells, and only cells that would otherwise be read as something else are quoted:
+//! empty texts, texts that hold a separator, a quote or a line break, and words for null. All cores spell blocks of rows,
+//! which are then written in order.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -16,8 +16,25 @@ use super::cells::{CellIds, FileColumn};
 const ROWS_PER_BLOCK: usize = 1 << 14;
 const BLOCKS_AT_ONCE: usize = 16;
 
-/// Writes a table of these columns. Texts like the words for null are quoted.
-pub(super) fn write_csv(
+/// Writes the names of the columns.
+pub(super) fn write_header(
+    file_columns: &[FileColumn<'_>],
+    separator: u8,
+    null_words: &[String],
+    target: &mut dyn Write,
+) -> io::Result<()> {
+    let mut header = Vec::new();
+    for (position, column) in file_columns.iter().enumerate() {
+        let before = if position == 0 { None } else { Some(separator) };
+        header.extend(before);
+        push_text(&column.name, needs_quotes(&column.name, separator, null_words), &mut header);
+    }
+    header.push(b'\n');
+    target.write_all(&header)
+}
+
+/// Writes the rows of these columns. Texts like the words for null are quoted.
+pub(super) fn write_records(
     file_columns: &[FileColumn<'_>],
     n_rows: usize,
     separator: u8,
@@ -26,15 +43,6 @@ pub(super) fn write_csv(
 ) -> io::Result<()> {
     let columns: Vec<CsvColumn<'_>> =
         file_columns.iter().map(|column| CsvColumn::new(column, separator, null_words)).collect();
-    let mut header = Vec::new();
-    for (position, column) in file_columns.iter().enumerate() {
-        let before = if position == 0 { None } else { Some(separator) };
-        header.extend(before);
-        push_text(&column.name, needs_quotes(&column.name, separator, null_words), &mut header);
-    }
-    header.push(b'\n');
-    target.write_all(&header)?;
-
     for first in (0..n_rows).step_by(ROWS_PER_BLOCK * BLOCKS_AT_ONCE) {
         let blocks: Vec<Vec<u8>> = (0..BLOCKS_AT_ONCE)
             .into_par_iter()
@@ -50,7 +58,7 @@ pub(super) fn write_csv(
     Ok(())
 }
 
-/// Writes columns of texts, to check that they are read again.
+/// Writes columns of texts, for tests that read them again.
 #[cfg(any(fuzzing, test))]
 pub(crate) fn write_texts(
     columns: &[(&str, &Texts, &[u32])],
@@ -68,7 +76,8 @@ pub(crate) fn write_texts(
     };
     let file_columns: Vec<FileColumn<'_>> = columns.iter().map(file_column).collect();
     let mut written = Vec::new();
-    write_csv(&file_columns, n_rows, separator, null_words, &mut written).expect("a Vec takes every byte");
+    write_header(&file_columns, separator, null_words, &mut written).expect("a Vec takes every byte");
+    write_records(&file_columns, n_rows, separator, null_words, &mut written).expect("a Vec takes every byte");
     written
 }
 
@@ -112,12 +121,12 @@ fn needs_quotes(text: &str, separator: u8, null_words: &[String]) -> bool {
     bytes.is_empty()
         || memchr3(separator, b'"', b'\n', bytes).is_some()
         || bytes.contains(&b'\r')
-        // At the start of a file it would be taken for a byte order mark.
+        // At the start of a file this character would be taken for a byte order mark.
         || text.starts_with('\u{feff}')
         || null_words.iter().any(|word| word == text)
 }
 
-/// Appends a cell, quoted where it would be read as something else.
+/// Appends a cell, quoted if it would be read as something else.
 pub(super) fn push_cell(text: &str, separator: u8, block: &mut Vec<u8>) {
     push_text(text, needs_quotes(text, separator, &[]), block);
 }

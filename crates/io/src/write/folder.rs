@@ -1,12 +1,12 @@
 //! [`stage`]: a release folder that appears whole, verified, or not at all.
 //!
 //! # Guarantee
-//! Under the folder's name there is never anything but a complete release whose files were read back and verified
-//! after they were written. Whatever fails, what was written so far is removed. After a kill a folder
-//! `.kohort-partial-...` may stay beside it; inside, a manifest is written last, when all else was verified.
+//! Under the name of the folder there is never anything but a complete release, whose files were read back and verified
+//! after they were written. If anything fails, everything written so far is removed. If the process is killed, a folder
+//! `.kohort-partial-...` may stay beside the target; a `manifest.json` inside means that everything else in it was verified.
 //!
-//! A release that is replaced is moved into the partial folder before the new one takes its name, and moved back if
-//! that fails.
+//! When a release is replaced, the old one is moved into the partial folder before the new one takes its name. If that
+//! fails, the old one is moved back.
 
 use std::fs::{self, File};
 use std::io;
@@ -20,7 +20,8 @@ use tempfile::TempDir;
 
 use super::error::WriteError;
 use super::listing::{listing_name, write_listing};
-use super::table::{Target, read_back, write_table};
+use super::stream::Target;
+use super::table::{read_back, write_table};
 use crate::digest::sha256_of_file;
 use crate::read::{Original, read_listing_file};
 use crate::{ColumnManifests, Format, Private};
@@ -28,41 +29,41 @@ use crate::{ColumnManifests, Format, Private};
 /// How a release is written.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WriteOptions {
-    /// The format of tables; the input's if absent.
+    /// The format of the tables; without it, the format of the input.
     pub format: Option<Format>,
-    /// What becomes of a release that is already there.
+    /// What to do with a release that is already there.
     pub existing: Existing,
 }
 
-/// What becomes of a release that is already there.
+/// What to do with a release that is already there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Existing {
-    /// It stays, and nothing is written.
+    /// Keep the release, and write nothing.
     #[default]
     Refuse,
-    /// It is deleted when the new one is complete.
+    /// Delete the release when the new one is complete.
     Replace,
 }
 
 /// A file of a release.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WrittenFile {
-    /// Its name within the folder.
+    /// The file's name within the folder.
     pub name: String,
-    /// Its digest.
+    /// The digest of the file.
     pub sha256: String,
-    /// Its rows.
+    /// The number of rows.
     pub n_rows: u64,
-    /// How it is read, where it is CSV.
+    /// How the file is read, if it is CSV.
     pub csv: Option<CsvManifest>,
-    /// How the cells of its columns are read.
+    /// How the cells of each column are read.
     pub columns: ColumnManifests,
 }
 
-/// Checks, before any work is done, that a release can be written there.
+/// Checks, before any work is done, that a release can be written to this folder.
 ///
 /// # Errors
-/// Where something is there that must not be overwritten, or nothing can be.
+/// If the folder holds something that must not be overwritten, or can't be written at all.
 pub fn check_target(folder: &Path, existing: Existing) -> Result<(), WriteError> {
     let (parent, _) = split_target(folder)?;
     if !parent.is_dir() {
@@ -80,17 +81,18 @@ pub fn check_target(folder: &Path, existing: Existing) -> Result<(), WriteError>
     match existing {
         _ if is_empty => Ok(()),
         Existing::Refuse => Err(WriteError::NotEmpty { path: folder.to_owned() }),
-        // Replacing deletes a whole folder: it must be one of ours.
+        // Replacing deletes a whole folder, so it must be a release.
         Existing::Replace if folder.join("manifest.json").is_file() => Ok(()),
         Existing::Replace => Err(WriteError::NotARelease { path: folder.to_owned() }),
     }
 }
 
-/// Writes the tables of a release beside a folder, and verifies them there. [`Staged::publish`] then adds the manifest, which
-/// says what was counted in these files, and gives the folder its name.
+/// Writes the tables of a release into a new folder beside `folder`, and verifies them there. [`Staged::publish`] then adds
+/// the manifest, which says what was counted in these files, and gives the new folder its name.
 ///
 /// # Errors
-/// Where something can't be written or read back, or what is read back is not what was verified. Nothing is kept then.
+/// If something can't be written or read back, or the rows that are read back are not the verified ones. Then nothing is
+/// kept.
 pub fn stage(
     release: &Verified<Release>,
     private: &Private,
@@ -105,7 +107,7 @@ fn create_file(path: &Path) -> io::Result<Target> {
     File::create_new(path).map(|file| Box::new(file) as Target)
 }
 
-/// The same, in files that somebody else makes.
+/// Does the same as [`stage`], with files that the caller creates.
 fn stage_in_files(
     create: &dyn Fn(&Path) -> io::Result<Target>,
     release: &Verified<Release>,
@@ -114,21 +116,45 @@ fn stage_in_files(
     options: WriteOptions,
     progress: &dyn Progress,
 ) -> Result<Staged, WriteError> {
-    check_target(folder, options.existing)?;
-    let (parent, _) = split_target(folder)?;
-    // Nobody else may look into it before it is verified; the release inside has the usual permissions.
-    let partial =
-        tempfile::Builder::new().prefix(".kohort-partial-").tempdir_in(parent).map_err(WriteError::io(parent))?;
-    let complete = partial.path().join("release");
-    fs::create_dir(&complete).map_err(WriteError::io(&complete))?;
+    let partial = Partial::beside(folder, options)?;
     let (written, files) = private.with_originals(|originals| {
-        write_files(create, &release.get().tables, originals, &private.valued(), &complete, options.format, progress)
+        let complete = &partial.complete;
+        write_files(create, &release.get().tables, originals, &private.valued(), complete, options.format, progress)
     })?;
     let findings = private.verify_written(&written, release).map_err(WriteError::Changed)?;
-    Ok(Staged { partial, complete, folder: folder.to_owned(), existing: options.existing, files, findings })
+    Ok(partial.staged(files, findings))
 }
 
-/// A release whose files are written and verified, in a folder that does not have its name yet. Dropping it removes all.
+/// A folder beside the target whose files are not verified yet. Dropping it removes everything.
+pub(crate) struct Partial {
+    partial: TempDir,
+    /// Where the files of the release go.
+    pub(crate) complete: PathBuf,
+    folder: PathBuf,
+    existing: Existing,
+}
+
+impl Partial {
+    pub(crate) fn beside(folder: &Path, options: WriteOptions) -> Result<Partial, WriteError> {
+        check_target(folder, options.existing)?;
+        let (parent, _) = split_target(folder)?;
+        // Other users can't look into the partial folder before it is verified. The release inside has the usual permissions.
+        let partial =
+            tempfile::Builder::new().prefix(".kohort-partial-").tempdir_in(parent).map_err(WriteError::io(parent))?;
+        let complete = partial.path().join("release");
+        fs::create_dir(&complete).map_err(WriteError::io(&complete))?;
+        Ok(Partial { partial, complete, folder: folder.to_owned(), existing: options.existing })
+    }
+
+    /// The folder with files that the verifier has counted.
+    pub(crate) fn staged(self, files: Vec<WrittenFile>, findings: Findings) -> Staged {
+        let Partial { partial, complete, folder, existing } = self;
+        Staged { partial, complete, folder, existing, files, findings }
+    }
+}
+
+/// A release whose files are written and verified, in a folder that does not have its final name yet. Dropping it removes
+/// everything.
 #[derive(Debug)]
 pub struct Staged {
     partial: TempDir,
@@ -145,7 +171,7 @@ impl Staged {
         &self.files
     }
 
-    /// What the verifier counted in them.
+    /// What the verifier counted in the files.
     pub fn findings(&self) -> &Findings {
         &self.findings
     }
@@ -153,7 +179,7 @@ impl Staged {
     /// Adds the manifest, and gives the folder its name.
     ///
     /// # Errors
-    /// Where that fails. Nothing is kept then.
+    /// If that fails. Then nothing is kept.
     pub fn publish(self, manifest: &impl Serialize) -> Result<(), WriteError> {
         let path = self.complete.join("manifest.json");
         let mut json = serde_json::to_string_pretty(manifest)
@@ -203,15 +229,7 @@ fn write_files(
         let path = complete.join(&name);
         let read = read_back(&path, format, table, original)?;
         let sha256 = sha256_of_file(&path).map_err(WriteError::io(&path))?;
-        let mut columns = original.column_manifests(table);
-        for listing in listings {
-            let sha256 = sha256_of_file(&complete.join(&listing.name)).map_err(WriteError::io(&path))?;
-            if let Some(LabelsManifest::Hierarchy { file, sha256: digest, .. }) =
-                columns.get_mut(&listing.column).and_then(|column| column.labels.as_mut())
-            {
-                (*file, *digest) = (Some(listing.name), Some(sha256));
-            }
-        }
+        let columns = described(table, original, &listings, complete)?;
         check_reading(&read, &columns, valued, complete)?;
         let csv = match format {
             Format::Csv(_) => Some(CsvManifest::new(original.origin.separator.into())),
@@ -223,14 +241,34 @@ fn write_files(
     Ok((written, files))
 }
 
+/// The entries of a manifest for the columns of a released table, with the files of their hierarchies.
+pub(crate) fn described(
+    table: &ReleasedTable,
+    original: Original<'_>,
+    listings: &[WrittenListing],
+    complete: &Path,
+) -> Result<ColumnManifests, WriteError> {
+    let mut columns = original.column_manifests(table);
+    for listing in listings {
+        let path = complete.join(&listing.name);
+        let sha256 = sha256_of_file(&path).map_err(WriteError::io(&path))?;
+        if let Some(LabelsManifest::Hierarchy { file, sha256: digest, .. }) =
+            columns.get_mut(&listing.column).and_then(|column| column.labels.as_mut())
+        {
+            (*file, *digest) = (Some(listing.name.clone()), Some(sha256));
+        }
+    }
+    Ok(columns)
+}
+
 /// The file with the part of a column's hierarchy that readers need.
-struct WrittenListing {
+pub(crate) struct WrittenListing {
     column: String,
     name: String,
 }
 
-/// Writes what readers need of the hierarchy files of a table. `taken` are the names of other files.
-fn write_listings(
+/// Writes the parts of the hierarchy files that readers need. `taken` has the names of the other files.
+pub(crate) fn write_listings(
     table: &ReleasedTable,
     original: Original<'_>,
     folder: &Path,
@@ -254,8 +292,13 @@ fn write_listings(
     Ok(listings)
 }
 
-/// Whether a reader who has nothing but the manifest finds every private value where the shown labels say it is.
-fn check_reading(read: &Table, columns: &ColumnManifests, private: &Table, folder: &Path) -> Result<(), WriteError> {
+/// Checks that a reader who has only the manifest finds every private value below the label that is shown for it.
+pub(crate) fn check_reading(
+    read: &Table,
+    columns: &ColumnManifests,
+    private: &Table,
+    folder: &Path,
+) -> Result<(), WriteError> {
     for column in &read.columns {
         let (Some(known), Some(private)) = (columns.get(&column.name), private.column(&column.name)) else { continue };
         let Some(labels) = &known.labels else { continue };
@@ -279,7 +322,7 @@ fn check_reading(read: &Table, columns: &ColumnManifests, private: &Table, folde
     Ok(())
 }
 
-/// Gives a complete folder its name. Another one of that name goes into the partial folder, and away with it.
+/// Gives a complete folder its name. A folder that had the name is moved into the partial folder, which is then deleted.
 fn put_in_place(partial: TempDir, complete: &Path, folder: &Path) -> Result<(), WriteError> {
     let old = partial.path().join("old");
     let had_old = match fs::rename(folder, &old) {
@@ -289,17 +332,17 @@ fn put_in_place(partial: TempDir, complete: &Path, folder: &Path) -> Result<(), 
     };
     if let Err(error) = fs::rename(complete, folder) {
         if had_old && fs::rename(&old, folder).is_err() {
-            // Better a strange name than no old release at all.
+            // The old release is inside the partial folder, so keep that.
             let _ = partial.keep();
         }
         return Err(WriteError::io(folder)(error));
     }
-    // The release is in place; what is left of the partial folder is of no use but does no harm either.
+    // The release is in place, so a partial folder that can't be deleted does no harm.
     let _ = partial.close();
     Ok(())
 }
 
-/// The folder above, and the name in it.
+/// The parent folder, and the name within it.
 fn split_target(folder: &Path) -> Result<(&Path, &std::ffi::OsStr), WriteError> {
     match (folder.parent(), folder.file_name()) {
         (Some(parent), Some(name)) if parent.as_os_str().is_empty() => Ok((Path::new("."), name)),
@@ -308,7 +351,7 @@ fn split_target(folder: &Path) -> Result<(&Path, &std::ffi::OsStr), WriteError> 
     }
 }
 
-fn file_name_of(table: &str, format: Format) -> Result<String, WriteError> {
+pub(crate) fn file_name_of(table: &str, format: Format) -> Result<String, WriteError> {
     let mut components = Path::new(table).components();
     let is_plain =
         matches!((components.next(), components.next()), (Some(Component::Normal(name)), None) if name == table);
@@ -319,7 +362,7 @@ fn file_name_of(table: &str, format: Format) -> Result<String, WriteError> {
 }
 
 /// Waits until a file or folder is on the disk.
-fn sync(path: &Path) -> Result<(), WriteError> {
+pub(crate) fn sync(path: &Path) -> Result<(), WriteError> {
     if cfg!(windows) && path.is_dir() {
         return Ok(());
     }
@@ -379,7 +422,7 @@ mod tests {
         stage_in_files(create, &release, &private, folder, options, &Silent).unwrap_err()
     }
 
-    /// A disk with room for so many bytes.
+    /// A disk with room for this many bytes.
     struct SmallDisk {
         file: File,
         n_left: usize,

@@ -1,7 +1,7 @@
-//! [`FileForms`]: what the two files of a release beside a register are like, column by column.
+//! [`FileForms`]: the columns of the two files of a release with a register.
 //!
-//! Released rows are joined rows, and their cells are labels: of the joined columns only their types matter here, so that
-//! a register of many millions is not held twice.
+//! Released rows show labels, so only the types of the joined columns matter here. Their cells are left out, because a
+//! register of many millions must not be in memory twice.
 
 use kohort_model::register::SENSITIVE_GROUP;
 use kohort_model::{Column, JoinedRegister, NULL, Role, Table, ValueType};
@@ -9,7 +9,7 @@ use kohort_model::{Column, JoinedRegister, NULL, Role, Table, ValueType};
 use crate::read::{ColumnReading, Original};
 use crate::{LoadedTable, Origin};
 
-/// The forms of rows and of sensitive groups.
+/// The columns of the file of rows, and of the file of sensitive groups.
 pub(crate) struct FileForms {
     rows: (Table, Origin),
     values: (Table, Origin),
@@ -36,19 +36,19 @@ impl FileForms {
         FileForms { rows: (rows, Origin { fields, readings, ..origin.clone() }), values: (values, of_values) }
     }
 
-    /// Per released table what its columns come from.
+    /// For each released table the private columns that it comes from.
     pub(crate) fn originals(&self) -> [Original<'_>; 2] {
         [&self.rows, &self.values].map(|(table, origin)| Original { table, origin })
     }
 }
 
-/// A column of which nothing is known but its type, and whether it has nulls.
+/// A column without its cells: it keeps its type, and whether it has nulls.
 fn with_null_alone(column: &Column) -> Column {
     let ids = if column.has_nulls() { vec![NULL] } else { Vec::new() };
     Column { ids, ..column.without_cells() }
 }
 
-/// What numbers of groups are like.
+/// The column with the numbers of sensitive groups.
 fn group_column() -> Column {
     Column::from_cells(SENSITIVE_GROUP, Role::Key, []).typed(ValueType::Integer)
 }

@@ -1,11 +1,11 @@
-//! The part of a hierarchy file that readers of a release need, beside its tables.
+//! The part of a hierarchy file that readers of a release need, in a file beside the tables.
 //!
-//! A CSV file of two columns, `label` and `value`: for each label that some cell shows, every value of the hierarchy below
-//! it. Labels and values stand in the order of the publisher's file.
+//! The file is CSV with two columns, `label` and `value`: for each label that some cell shows, every value of the hierarchy
+//! below it. Labels and values have the order of the publisher's file.
 //!
 //! # Guarantee
-//! The file is a function of the shown labels and of the hierarchy. Values are never chosen by whether the private table
-//! holds them, because that would tell readers which of them it holds.
+//! The file depends only on the shown labels and on the hierarchy. Values are listed whether or not the private table holds
+//! them, because a choice would tell readers which values it holds.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -15,7 +15,7 @@ use kohort_model::{Hierarchy, Texts};
 
 use super::csv::push_cell;
 
-/// The names of its columns.
+/// The names of the columns.
 pub(crate) const COLUMNS: [&str; 2] = ["label", "value"];
 
 /// Writes the part of a hierarchy that these labels need.

@@ -1,4 +1,4 @@
-//! [`write_rows`]: a verified block of an A-view as a record batch for whoever reads the view.
+//! [`write_rows`]: a verified block of an A-view as a record batch for the readers of the view.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::read::{PrivateRows, columns_together};
 /// A verified block of an A-view with the rows that it shows.
 pub type VerifiedRows = Verified<BlockOf<Arc<PrivateRows>>>;
 
-/// Some rows of a verified block, of it the columns at these positions. Cells that leave as they are come from the
-/// private rows that the block was verified with, and there is no way to name others:
+/// Some rows of a verified block, with the columns at these positions. Cells that are released unchanged come from the
+/// private rows that the block was verified with, and a caller can't name other rows:
 ///
 /// ```compile_fail,E0061
 /// use arrow_array::RecordBatch;
@@ -29,7 +29,7 @@ pub type VerifiedRows = Verified<BlockOf<Arc<PrivateRows>>>;
 /// }
 /// ```
 ///
-/// Nor can other rows be put under a block that was verified:
+/// Nor can a caller take a verified block and exchange the private rows that it was verified with:
 ///
 /// ```compile_fail,E0451
 /// use std::sync::Arc;
@@ -43,7 +43,7 @@ pub type VerifiedRows = Verified<BlockOf<Arc<PrivateRows>>>;
 /// ```
 ///
 /// # Errors
-/// Where the schema is another than the block's: a fault of the caller.
+/// If the schema is another than the block's: a fault of the caller.
 pub fn write_rows(
     verified: &VerifiedRows,
     rows: Range<usize>,

@@ -1,6 +1,5 @@
-//! [`write_csv_to`]: a release of one table to a stream, which can't be taken back once it has begun.
-//!
-//! So the bytes go to a temporary file first, are read back and verified there, and only then copied.
+//! [`write_csv_to`]: a release of one table as CSV to a stream. A stream can't be taken back once it has begun, so the bytes
+//! go to a temporary file first, are read back and verified there, and only then copied.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -15,7 +14,7 @@ use crate::{Compression, Format, Private};
 /// Writes a release of one table as CSV, verified before the first byte leaves.
 ///
 /// # Errors
-/// Where the disk fails, the stream is closed, or what was written is not what was verified.
+/// If the disk fails, the stream is closed, or the temporary file does not hold the verified rows.
 pub fn write_csv_to(
     target: &mut dyn Write,
     release: &Verified<Release>,

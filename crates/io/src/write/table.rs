@@ -1,7 +1,6 @@
-//! One released table to a file of any format, and back for verification.
+//! Writes one released table to a file of any format, and reads it back for the verifier.
 
 use std::collections::HashMap;
-use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use arrow_schema::DataType;
@@ -9,19 +8,15 @@ use kohort_model::spec::CsvSpec;
 use kohort_model::{Cells, ReleasedTable, Silent, Table};
 use kohort_verify::Violation;
 
-use super::arrow::{ArrowTable, write_ipc_file, write_ipc_stream, write_parquet};
-use super::cells::{FileColumn, Kind, file_columns};
-use super::csv::write_csv;
+use super::cells::file_columns;
 use super::error::WriteError;
+use super::stream::{RowWriter, Target};
 use crate::arrow_text::TextForm;
 use crate::bounds::{bound_names, bound_type, compose, label, split};
 use crate::read::{Original, read_released};
-use crate::{CheckOptions, Compression, Format};
+use crate::{CheckOptions, Format};
 
-/// Whatever takes the bytes of a file.
-pub(super) type Target = Box<dyn Write + Send>;
-
-/// Writes a released table. `path` is named in errors only.
+/// Writes a released table. `path` is only named in errors.
 pub(super) fn write_table(
     released: &ReleasedTable,
     original: Original<'_>,
@@ -29,42 +24,12 @@ pub(super) fn write_table(
     target: Target,
     path: &Path,
 ) -> Result<(), WriteError> {
-    let columns = file_columns(released, original)?;
-    let n_rows = released.rows.len();
-    let mut target = BufWriter::with_capacity(1 << 18, target);
-    match format {
-        Format::Csv(compression) => {
-            check_text_forms(&columns, original)?;
-            let write = |target: &mut dyn Write| {
-                write_csv(&columns, n_rows, separator_of(original), &original.origin.null_words, target)
-            };
-            let written = match compression {
-                Compression::None => write(&mut target),
-                Compression::Gzip => {
-                    let mut encoder = flate2::write::GzEncoder::new(&mut target, flate2::Compression::default());
-                    write(&mut encoder).and_then(|()| encoder.finish().map(drop))
-                }
-                Compression::Zstd => zstd::stream::write::Encoder::new(&mut target, 0).and_then(|mut encoder| {
-                    write(&mut encoder)?;
-                    encoder.finish().map(drop)
-                }),
-            };
-            written.map_err(WriteError::io(path))?;
-        }
-        Format::Parquet | Format::ArrowFile | Format::ArrowStream => {
-            let table = ArrowTable::new(&columns, n_rows, original)?;
-            let written = match format {
-                Format::Parquet => write_parquet(&table, &mut target),
-                Format::ArrowStream => write_ipc_stream(&table, &mut target),
-                Format::ArrowFile | Format::Csv(_) => write_ipc_file(&table, &mut target),
-            };
-            written.map_err(|error| WriteError::Encode { path: path.to_owned(), message: error.to_string() })?;
-        }
-    }
-    target.flush().map_err(WriteError::io(path))
+    let mut writer = RowWriter::new(format, target, path);
+    writer.write(&file_columns(released, original)?, released.rows.len(), original)?;
+    writer.finish()
 }
 
-/// Reads what [`write_table`] wrote, bounds composed to labels again.
+/// Reads a file that [`write_table`] wrote. Bounds become labels again.
 pub(super) fn read_back(
     path: &Path,
     format: Format,
@@ -87,13 +52,13 @@ pub(super) fn read_back(
 /// Whether cells have types of their own.
 #[derive(Clone, Copy)]
 pub(super) enum Form {
-    /// They are texts.
+    /// Cells are texts.
     Texts,
-    /// They have Arrow's types.
+    /// Cells have Arrow's types.
     Arrow,
 }
 
-/// Composes bounds that were read back to the labels of the release.
+/// Turns bounds that were read back into the labels of the release.
 pub(super) fn labels_again(
     written: &mut Table,
     form: Form,
@@ -104,7 +69,7 @@ pub(super) fn labels_again(
         let source = &original.table.columns[column.source];
         let Cells::Recoded { labels, .. } = &column.cells else { continue };
         let names = written.columns.iter().skip(position).take(2).map(|column| &column.name);
-        // Other columns are left as they are, for the verifier to find.
+        // Columns with other names are left as they are, so that the verifier finds the difference.
         if !original.shows_bounds(column) || !names.eq(&bound_names(&column.name)) {
             continue;
         }
@@ -112,7 +77,7 @@ pub(super) fn labels_again(
             Form::Texts => DataType::Utf8,
             Form::Arrow => bound_type(source, original.origin.fields[column.source].as_ref()),
         };
-        // The file's type may have a spelling of its own for a bound of the release: `1e-5` for `1e-05`.
+        // The type in the file may spell a bound in another way than the release does: `1e-5` for `1e-05`.
         let spelled: HashMap<(String, String), &str> = labels
             .iter()
             .filter_map(|label| {
@@ -132,7 +97,7 @@ pub(super) fn labels_again(
     Ok(())
 }
 
-/// How a type spells the value of a text.
+/// The spelling that a type has for the value of a text.
 fn spelling(text: &str, data_type: &DataType) -> String {
     match TextForm::of(data_type) {
         TextForm::Fixed(fixed) => fixed.bits(text).map(|bits| fixed.text(bits)),
@@ -143,17 +108,4 @@ fn spelling(text: &str, data_type: &DataType) -> String {
 
 fn separator_of(original: Original<'_>) -> u8 {
     original.origin.separator
-}
-
-/// Refuses columns whose cells would be digits without meaning.
-fn check_text_forms(columns: &[FileColumn<'_>], original: Original<'_>) -> Result<(), WriteError> {
-    for column in columns.iter().filter(|column| column.kind == Kind::Copied) {
-        if let Some(field) = &original.origin.fields[column.source]
-            && !TextForm::of(field.data_type()).is_readable()
-        {
-            let data_type = field.data_type().to_string();
-            return Err(WriteError::NoTextForm { column: column.name.to_string(), data_type });
-        }
-    }
-    Ok(())
 }

@@ -210,7 +210,7 @@ proptest! {
     }
 }
 
-/// Equality of arrays takes no NaN for equal.
+/// Compares bits, because no NaN equals another when arrays are compared.
 fn is_same_float(a: &ArrayRef, b: &ArrayRef) -> bool {
     let bits = |array: &ArrayRef| match array.data_type() {
         DataType::Float16 | DataType::Float32 | DataType::Float64 => {
@@ -320,7 +320,7 @@ fn many_labels_survive_pages_and_batches() {
     write_batch(&batch, &folder.path().join("in.parquet"), Format::Parquet);
     let names = ["quasi", "text", "decimal"].map(str::to_owned);
     let loaded = load_file(folder.path(), "in.parquet", &names, CsvSpec::default());
-    // Every value its own label, so that dictionaries outgrow what Parquet keeps as such.
+    // Every value is its own label, so that the dictionary outgrows the size up to which Parquet keeps one.
     let mut release = release(&loaded, (0..n_rows as u32).collect()).into_inner();
     release.tables[0].columns[0].cells = kohort_model::Cells::Recoded {
         labels: loaded.table.columns[0].texts.clone(),

@@ -29,7 +29,7 @@ age,born,rate,price,maybe,sex,ward
 20,1984-03-17,1e-05,1.50,3,f,b
 ";
 
-/// Per column of [`CSV`] but the last the labels of its four rows.
+/// For each column of [`CSV`] except the last, the labels of its four rows.
 const LABELS: [[&str; 4]; 6] = [
     ["+7", "[20,29]", "[20,29]", "[20,29]"],
     ["1984-03-17", "[1990-01-01,1990-01-02]", "[1990-01-01,1990-01-02]", "*"],
@@ -55,7 +55,7 @@ fn load_table(folder: &Path, file: &str, names: &[&str], csv: CsvSpec) -> Loaded
     load(folder, &Spec::new(1), &spec, &Silent).unwrap()
 }
 
-/// A release of these labels, the last column as it is.
+/// A release with these labels and an unchanged last column.
 fn labelled(loaded: &LoadedTable, labels: &[[&str; 4]]) -> Verified<Release> {
     let cells = |source: usize| match labels.get(source) {
         Some(labels) => {

@@ -75,7 +75,7 @@ proptest! {
         null_words in prop::option::of(Just(vec![String::new(), "NA".to_owned()])),
         format in any_format(),
     ) {
-        // The first column is quasi, where labels of a release are refused.
+        // A quasi column is put first, because a cell of a quasi column must not look like a label.
         let rows: Vec<Vec<Option<String>>> = rows
             .into_iter()
             .map(|row| [vec![Some("20".to_owned())], row].concat())

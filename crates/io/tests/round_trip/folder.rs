@@ -89,7 +89,7 @@ fn what_a_killed_run_leaves_is_no_release() {
     for left in [&partial, &partial.join("release")] {
         assert!(matches!(read_release(left, &Silent), Err(ReleaseError::NoManifest { .. })));
     }
-    // It is not in the way of the next run.
+    // The partial folder is not in the way of the next run.
     write(&release, &loaded, &out, None, Existing::Refuse).unwrap();
     assert_eq!(entries(folder.path()), [".kohort-partial-x1Y2z3", "in.csv", "out"]);
 }
@@ -156,7 +156,7 @@ fn batches_in_memory_hold_the_cells_of_the_file() {
     let cells: Vec<Option<&str>> = (0..3).map(|row| read.columns[1].cell(row)).collect();
     assert_eq!(cells, [Some("a"), Some("a"), Some("b")]);
     let problem = kohort_io::release_batches(&release, &private(&loaded, 4)).unwrap_err();
-    assert!(problem.to_string().starts_with("what was written is not what was verified"));
+    assert!(problem.to_string().starts_with("the written release is not the verified one"));
 }
 
 #[test]
@@ -165,6 +165,6 @@ fn a_requirement_the_file_does_not_meet_leaves_nothing() {
     let out = folder.path().join("out");
     let options = kohort_io::WriteOptions { format: Some(Format::Csv(Compression::Zstd)), existing: Existing::Refuse };
     let problem = kohort_io::stage(&release, &private(&loaded, 4), &out, options, &Silent).unwrap_err();
-    assert!(problem.to_string().starts_with("what was written is not what was verified"));
+    assert!(problem.to_string().starts_with("the written release is not the verified one"));
     assert_eq!(entries(folder.path()), ["in.csv"]);
 }

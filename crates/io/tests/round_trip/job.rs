@@ -40,7 +40,7 @@ pub(crate) fn load_file(folder: &Path, file: &str, names: &[String], csv: CsvSpe
     load(folder, &Spec::new(1), &table_spec(file, names, csv), &Silent).unwrap()
 }
 
-/// The rows in this order, the first column blurred to `*`, all others as they are.
+/// The rows in this order, with `*` in the first column and all others unchanged.
 pub(crate) fn release(loaded: &LoadedTable, rows: Vec<u32>) -> Verified<Release> {
     let n_rows = rows.len();
     let columns = loaded.table.columns.iter().enumerate().map(|(source, column)| ReleasedColumn {
@@ -75,7 +75,7 @@ pub(crate) fn write(
     Ok(manifest)
 }
 
-/// A table of which nothing but k is asked.
+/// A table with k as its only requirement.
 pub(crate) fn private(loaded: &LoadedTable, k: u32) -> Private {
     Private::one(Spec::new(k), loaded.clone())
 }

@@ -1,10 +1,11 @@
-//! [`Audience`], [`Coalition`]: recipients who may know different columns, and those who put together what they know.
+//! [`Audience`], [`Coalition`]: recipients who may know different columns, and groups of them who put together what they
+//! know.
 
 use toml::Value;
 
 use super::{ColumnRequirement, texts};
 
-/// Somebody who gets the release, and the columns they may know.
+/// A recipient of the release, and the columns that it may know.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Audience {
     pub(super) settings: toml::Table,
@@ -16,7 +17,7 @@ impl Audience {
         Audience { settings: toml::Table::from_iter([("quasi".to_owned(), texts(columns))]) }
     }
 
-    /// A k of its own, instead of the release's.
+    /// Sets a k for this audience instead of the k of the release.
     #[must_use]
     pub fn k(mut self, k: u32) -> Self {
         self.settings.insert("k".to_owned(), i64::from(k).into());
@@ -31,21 +32,21 @@ pub struct Coalition {
 }
 
 impl Coalition {
-    /// A k of its own.
+    /// Sets the k of the coalition.
     #[must_use]
     pub fn k(mut self, k: u32) -> Self {
         self.settings.insert("k".to_owned(), i64::from(k).into());
         self
     }
 
-    /// Each person's own k holds for the coalition, too.
+    /// Requires that each person's own k holds for the coalition, too.
     #[must_use]
     pub fn person_k(mut self) -> Self {
         self.settings.insert("person_k".to_owned(), true.into());
         self
     }
 
-    /// What it must not learn of a column.
+    /// Says what the coalition must not learn about a column.
     #[must_use]
     pub fn sensitive(mut self, column: &str, requirements: impl IntoIterator<Item = ColumnRequirement>) -> Self {
         let settings = requirements.into_iter().flat_map(|requirement| requirement.settings);

@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use kohort_io::InMemory;
 use toml::Value;
 
-use super::texts;
+use super::{Beside, texts};
 
 /// How the values of a quasi column are generalized.
 ///
@@ -17,12 +16,13 @@ pub struct Hierarchy(Kind);
 enum Kind {
     None,
     Setting(Value),
+    File(PathBuf),
     Paths(String),
     Edges(String),
 }
 
 impl Hierarchy {
-    /// None: numbers and dates become ranges such as `[20,29]`, a text is shown as it is or as `*`.
+    /// No hierarchy: numbers and dates become ranges such as `[20,29]`, a text is shown as it is or as `*`.
     pub fn none() -> Self {
         Hierarchy(Kind::None)
     }
@@ -47,7 +47,7 @@ impl Hierarchy {
         Hierarchy(Kind::Setting("date".into()))
     }
 
-    /// Some of these levels: `dates(["month", "year"])`.
+    /// Only these levels of dates: `dates(["month", "year"])`.
     pub fn dates<'l>(levels: impl IntoIterator<Item = &'l str>) -> Self {
         Hierarchy::rule("dates", texts(levels))
     }
@@ -59,7 +59,7 @@ impl Hierarchy {
 
     /// A file with a row per value, `value;parent;...;root`, which is ARX's format.
     pub fn file(path: impl Into<PathBuf>) -> Self {
-        Hierarchy(Kind::Setting(path.into().to_string_lossy().into_owned().into()))
+        Hierarchy(Kind::File(path.into()))
     }
 
     /// The rows of such a file, each from a value to the root.
@@ -86,18 +86,19 @@ impl Hierarchy {
         Hierarchy(Kind::Setting(Value::Table(toml::Table::from_iter([(key.to_owned(), value)]))))
     }
 
-    /// What a spec says; rows in memory stand in for a file of this name.
-    pub(super) fn setting(self, file: &Path, in_memory: &mut InMemory) -> Option<Value> {
-        let name = Value::from(file.to_string_lossy().into_owned());
+    /// The value of `hierarchy` in a spec. Rows in memory stand in for a file of this name.
+    pub(super) fn setting(self, file: &Path, beside: &mut Beside) -> Option<Value> {
         match self.0 {
             Kind::None => None,
             Kind::Setting(value) => Some(value),
+            Kind::File(path) => Some(beside.name_path(&path)),
             Kind::Paths(text) => {
-                in_memory.add_text(file, text);
-                Some(name)
+                beside.in_memory.add_text(file, text);
+                Some(beside.name_path(file))
             }
             Kind::Edges(text) => {
-                in_memory.add_text(file, text);
+                beside.in_memory.add_text(file, text);
+                let name = beside.name_path(file);
                 Some(Value::Table(toml::Table::from_iter([("edges".to_owned(), name)])))
             }
         }

@@ -1,4 +1,4 @@
-//! What must hold of a sensitive column in every class, under the names that the literature uses.
+//! Requirements on sensitive columns, under the names that the literature uses.
 
 use toml::Value;
 
@@ -28,7 +28,8 @@ impl LDiversity {
         one("entropy_l", l)
     }
 
-    /// Recursive (c,l)-diversity: the most frequent value is less than `c` times as frequent as all from the l-th on.
+    /// Recursive (c,l)-diversity: the most frequent value is less frequent than `c` times all values from the l-th most
+    /// frequent on together.
     pub fn recursive(c: f64, l: u32) -> ColumnRequirement {
         one("recursive_cl", vec![Value::from(c), Value::from(i64::from(l))])
     }
@@ -49,12 +50,12 @@ impl TCloseness {
         Self::by("equal", t)
     }
 
-    /// Values are as far from each other as they stand apart in their order.
+    /// The distance of two values is the difference of their ranks.
     pub fn ordered(t: f64) -> ColumnRequirement {
         Self::by("ordered", t)
     }
 
-    /// Values are as far from each other as the hierarchy of the column says.
+    /// The distance of two values is their distance in the hierarchy of the column.
     pub fn hierarchical(t: f64) -> ColumnRequirement {
         Self::by("hierarchical", t)
     }
@@ -69,7 +70,7 @@ impl TCloseness {
 pub struct BetaLikeness;
 
 impl BetaLikeness {
-    /// By at most this factor beyond 1.
+    /// The relative gain of a value's share in a class over its share in the table is at most `beta`.
     pub fn basic(beta: f64) -> ColumnRequirement {
         one("beta", beta)
     }

@@ -1,19 +1,19 @@
-//! [`Table`]: one private table, where it is and what its columns are for.
+//! [`Table`]: one private table, where it is, and the role of each column.
 
 use std::path::PathBuf;
 
 use arrow_array::RecordBatch;
-use kohort_io::{Batches, InMemory};
+use kohort_io::Batches;
 use toml::Value;
 
-use super::{ColumnRequirement, Hierarchy, JobBuilder, texts};
+use super::{Beside, ColumnRequirement, Hierarchy, JobBuilder, texts};
 use crate::error::Error;
 
 /// A private table: where its rows are, and the role of each column.
 ///
 /// Every column needs a role, and none is guessed. See the [crate's example](crate#from-arrow-to-arrow).
 ///
-/// This is the table that a spec describes. [`kohort_model::Table`] is the same table once it was read.
+/// A spec describes a table of this type. [`kohort_model::Table`] is the same table after it was read.
 #[derive(Clone, Debug)]
 pub struct Table {
     rows: Rows,
@@ -37,11 +37,11 @@ impl Table {
     /// Rows in memory.
     ///
     /// # Errors
-    /// [`Error::Input`] where there is no batch, or batches differ in their columns.
+    /// [`Error::Input`] if there is no batch, or batches differ in their columns.
     pub fn from_batches(batches: impl IntoIterator<Item = RecordBatch>) -> Result<Self, Error> {
         let batches: Vec<RecordBatch> = batches.into_iter().collect();
         let Some(schema) = batches.first().map(RecordBatch::schema) else {
-            return Err(Error::input("there is no batch", "give at least one, which may be empty"));
+            return Err(Error::input("there is no batch", "give at least one batch, which may be empty"));
         };
         let batches = Batches::new(schema, batches).map_err(|position| {
             let message = format!("batch {} has other columns than batch 1", position + 1);
@@ -50,7 +50,7 @@ impl Table {
         Ok(Table::of(batches))
     }
 
-    /// Rows in memory whose columns are known, also where there is no row.
+    /// Rows in memory. There may be no rows, because the batches know their columns.
     pub fn of(batches: Batches) -> Self {
         Table::new(Rows::InMemory(batches))
     }
@@ -134,19 +134,19 @@ impl Table {
         self.role(column, "drop")
     }
 
-    /// A column that holds each person's own k. It is never released; the larger of it and k counts.
+    /// A column that holds each person's own k, which counts if it is larger than k. It is never released.
     #[must_use]
     pub fn person_k(self, column: &str) -> Self {
         self.role(column, "person_k")
     }
 
-    /// The column that tells the rows of this table apart, where other tables point to them.
+    /// The column whose values tell the rows of this table apart. Needed if other tables refer to them.
     #[must_use]
     pub fn key(self, column: &str) -> Self {
         self.set("key", column)
     }
 
-    /// The table that rows of this one belong to, and the column that says to which row.
+    /// The parent table, and the column of this table that names the row of the parent.
     #[must_use]
     pub fn parent(self, table: &str, foreign_key: &str) -> Self {
         let entries = [("table", table), ("foreign_key", foreign_key)];
@@ -155,13 +155,13 @@ impl Table {
         self.set("parent", parent)
     }
 
-    /// A second foreign key: a column that names rows of another table, to which the rows here don't belong.
+    /// A second foreign key: a column that names rows of another table, which is not the parent.
     #[must_use]
     pub fn references(self, column: &str, table: &str) -> Self {
         self.role(column, "key").set_in(column, "references", table)
     }
 
-    /// A job that releases this table alone, such that nobody can be told apart from k-1 others.
+    /// Makes a job that releases this table alone, so that nobody can be told apart from k-1 others.
     pub fn k(self, k: u32) -> JobBuilder {
         let name = match &self.rows {
             Rows::File(path) => stem(path),
@@ -170,31 +170,30 @@ impl Table {
         JobBuilder::new(k).table(&name, self)
     }
 
-    /// The settings of the table under this name, and what is in memory.
-    pub(super) fn named(mut self, name: &str) -> (toml::Table, InMemory) {
-        let mut in_memory = InMemory::default();
+    /// The settings of the table under this name. Everything else goes to `beside`.
+    pub(super) fn named(mut self, name: &str, beside: &mut Beside) -> toml::Table {
         for (column, hierarchy) in std::mem::take(&mut self.hierarchies) {
-            // Two tables may have columns of one name with hierarchies of their own.
+            // Columns of different tables may share a name and have different hierarchies.
             let file = PathBuf::from(format!("hierarchy of {name}.{column}"));
-            if let Some(value) = hierarchy.setting(&file, &mut in_memory) {
+            if let Some(value) = hierarchy.setting(&file, beside) {
                 self = self.set_in(&column, "hierarchy", value);
             }
         }
         let Table { rows, mut settings, columns, .. } = self;
         let file = match rows {
-            Rows::File(path) => path.to_string_lossy().into_owned(),
+            Rows::File(path) => beside.name_path(&path),
             Rows::InMemory(batches) => {
-                in_memory.add_table(name, batches);
-                name.to_owned()
+                beside.in_memory.add_table(name, batches);
+                name.into()
             }
         };
-        settings.insert("file".to_owned(), file.into());
+        settings.insert("file".to_owned(), file);
         settings.insert("columns".to_owned(), columns.into());
-        (settings, in_memory)
+        settings
     }
 }
 
-/// What a file is called up to its first dot.
+/// The name of a file up to its first dot.
 fn stem(path: &std::path::Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.split('.').find(|part| !part.is_empty()).unwrap_or("table").to_owned()

@@ -1,14 +1,14 @@
-//! What the texts of a column look like: clinical codes, telephone numbers, names of people, prose.
+//! Tells what the texts of a column look like: clinical codes, telephone numbers, names of people, prose.
 //!
-//! Formats are asked of nearly all distinct texts, so that one odd cell decides nothing.
+//! A format must fit nearly all distinct texts, so that one odd cell does not decide.
 
 use kohort_model::Texts;
 
 /// The share of distinct texts that must have a format.
 const NEARLY_ALL: f64 = 0.95;
-/// Fewer distinct texts than this have a format by chance.
+/// Fewer distinct texts than this may have a format by chance.
 const FEWEST: usize = 5;
-/// The share of distinct texts that hold a given name, where a column holds names of people.
+/// In a column with names of people, this share of the distinct texts contains a common given name.
 const WITH_A_NAME: f64 = 0.3;
 
 /// What the texts of a column look like.
@@ -36,7 +36,7 @@ const CLINICAL: [System; 4] = [
     ("ICD codes", is_icd),
 ];
 
-/// Given names that are common in many countries; some of them in any column of names.
+/// Given names that are common in many countries. Any long column of names contains some of them.
 const GIVEN: &[&str] = &[
     "adam",
     "ahmed",
@@ -202,7 +202,7 @@ const GIVEN: &[&str] = &[
 ];
 
 impl Contents {
-    /// What distinct texts look like, where `distinct_share` is their number over that of rows.
+    /// What distinct texts look like. `distinct_share` is their number divided by the number of rows.
     pub(super) fn of(texts: &Texts, distinct_share: f64) -> Contents {
         let share = |is_one: &dyn Fn(&str) -> bool| {
             texts.iter().filter(|text| is_one(text)).count() as f64 / texts.len().max(1) as f64
@@ -228,7 +228,7 @@ impl Contents {
     }
 }
 
-/// Whether a text has a shape: `A` a letter, `0` a digit, `x` either, anything else itself.
+/// Whether a text has a shape, in which `A` is a letter, `0` a digit, `x` either, and any other character itself.
 fn has_shape(text: &str, shape: &str) -> bool {
     text.len() == shape.len()
         && text.bytes().zip(shape.bytes()).all(|(byte, shape)| match shape {

@@ -1,19 +1,19 @@
-//! What a column's name sounds like.
+//! Tells what the name of a column sounds like.
 
-/// What a column's name sounds like; several may be true.
+/// What the name of a column sounds like. Several fields may be true.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sounds {
     /// A number that tells rows or persons apart.
     pub(super) is_key: bool,
-    /// Something of a person.
+    /// Something about a person.
     pub(super) is_person: bool,
-    /// What names a person outright.
+    /// Something that names a person outright.
     pub(super) is_identifier: bool,
-    /// What others could know.
+    /// Something that others could know.
     pub(super) is_quasi: bool,
-    /// A code of a place, coarser from the right.
+    /// A code of a place, whose last characters say least.
     pub(super) is_place_code: bool,
-    /// What nobody should learn.
+    /// Something that nobody should learn.
     pub(super) is_sensitive: bool,
 }
 

@@ -1,4 +1,4 @@
-//! How many values a column holds, and how evenly.
+//! Counts the values of a column, and how evenly they are spread.
 
 use kohort_io::infer_type;
 use kohort_model::{Column, NULL, Notation, ValueType};
@@ -8,12 +8,12 @@ pub(super) struct Profile {
     pub(super) n_rows: usize,
     pub(super) n_null: usize,
     pub(super) n_distinct: usize,
-    /// Entropy of the values, nulls among them, in bits.
+    /// The entropy of the values in bits; null counts as a value.
     pub(super) bits: f64,
     pub(super) value_type: ValueType,
     /// Characters of a distinct value, on average.
     pub(super) average_length: f64,
-    /// Whether all distinct values have as many characters, and some of them digits.
+    /// Whether all distinct values have the same number of characters, and some contain digits.
     has_codes: bool,
 }
 
@@ -49,7 +49,7 @@ impl Profile {
         self.n_distinct as f64 / self.n_rows as f64
     }
 
-    /// Whether all values have as many characters, at least so many, and some of them digits.
+    /// Whether all values are long, have the same number of characters, and some contain digits.
     pub(super) fn has_long_codes(&self) -> bool {
         self.has_codes && self.average_length >= 6.0
     }
@@ -59,7 +59,7 @@ impl Profile {
         self.n_distinct == self.n_rows
     }
 
-    /// Whether it holds many short texts of one length with digits.
+    /// Whether the column holds many short texts of one length with digits.
     pub(super) fn looks_like_codes(&self) -> bool {
         self.has_codes && self.n_distinct > 10 && self.average_length <= 12.0
     }

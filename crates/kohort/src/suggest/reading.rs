@@ -1,17 +1,17 @@
-//! How a file is to be read: its encoding, header, decimal sign, nulls and dates, found out from the file and written
-//! into the spec with reasons.
+//! Finds out how a file is read: its encoding, header, decimal sign, nulls and dates. The suggested spec gives a reason
+//! for each of these settings.
 
 use std::path::Path;
 
-use kohort_io::{CheckOptions, FileColumns, ReadError, ReadErrors, infer_type, read_for_check};
+use kohort_io::{CheckOptions, FileColumns, InputFormat, ReadError, ReadErrors, infer_type, read_for_check};
 use kohort_model::spec::CsvSpec;
 use kohort_model::{Column, NULL, Notation, Progress, Table, Texts, ValueType};
 
-/// Words that often mean that nothing is known.
+/// Words that often stand for a missing value.
 const NULL_WORDS: &[&str] =
     &["NA", "N/A", "n/a", "na", "NULL", "null", "None", "NaN", "nan", "-", "--", "?", ".", "k.A.", "k. A.", "missing"];
 
-/// Formats of dates beside ISO 8601, those that write the day first before those that write the month first.
+/// Formats of dates other than ISO 8601. Those with the day first come before those with the month first.
 const DATE_FORMATS: &[&str] = &[
     "%d.%m.%Y",
     "%d/%m/%Y",
@@ -41,13 +41,13 @@ const DATE_FORMATS: &[&str] = &[
 pub struct Setting {
     /// The key.
     pub key: &'static str,
-    /// Its value, as TOML.
+    /// The value of the key, as TOML.
     pub value: String,
-    /// Why.
+    /// The reason for the setting.
     pub reason: String,
 }
 
-/// A table, how its cells are spelled, and what a spec has to say so that it is read like this.
+/// A table, the notation of its cells, and the settings that a spec needs to read it like this.
 pub(crate) struct FileReading {
     pub(crate) table: Table,
     pub(crate) notation: Notation,
@@ -55,10 +55,10 @@ pub(crate) struct FileReading {
 }
 
 impl FileReading {
-    /// Reads a table and finds out how.
+    /// Reads a table, and finds out how.
     ///
     /// # Errors
-    /// Where no way to read it is found.
+    /// If no way to read it is found.
     pub(crate) fn new(path: &Path, progress: &dyn Progress) -> Result<FileReading, ReadErrors> {
         let mut settings = Vec::new();
         let table = read(path, &mut settings, progress)?;
@@ -71,7 +71,7 @@ impl FileReading {
         Ok(reading)
     }
 
-    /// Words without which a column would hold numbers or dates are nulls.
+    /// Takes a word such as `NA` for null if a column otherwise holds only numbers or dates.
     fn find_nulls(&mut self) {
         let mut found: Vec<&str> = Vec::new();
         for column in &self.table.columns {
@@ -90,7 +90,7 @@ impl FileReading {
         }
         self.table.columns.iter_mut().for_each(|column| leave_out(column, &found));
         let words: Vec<String> = std::iter::once("").chain(found).map(|word| format!("\"{word}\"")).collect();
-        let why = "columns of numbers or dates hold these words, and nothing else that is none";
+        let why = "columns of numbers or dates hold these words, and otherwise only numbers or dates";
         self.settings.push(Setting { key: "null", value: format!("[{}]", words.join(", ")), reason: why.to_owned() });
     }
 
@@ -138,7 +138,7 @@ impl FileReading {
     }
 }
 
-/// Reads a table as UTF-8 with a header, or else as what it seems to be.
+/// Reads a table as UTF-8 with a header, or else in the way that seems to fit. A byte order mark needs no setting.
 fn read(path: &Path, settings: &mut Vec<Setting>, progress: &dyn Progress) -> Result<Table, ReadErrors> {
     let mut csv = CsvSpec::default();
     let with = |csv: &CsvSpec| read_for_check(path, &CheckOptions { format: None, csv: csv.clone() }, progress);
@@ -158,7 +158,7 @@ fn read(path: &Path, settings: &mut Vec<Setting>, progress: &dyn Progress) -> Re
             let again = with(&csv);
             let is_it =
                 again.as_ref().is_ok_and(|table| table.columns.iter().all(|c| !c.name.contains(['\0', '\u{fffd}'])));
-            // Any even number of bytes is UTF-16, but its characters would be of all alphabets at once.
+            // Nearly any even number of bytes can be read as UTF-16, but wrong text would mix characters of all alphabets.
             let is_ascii_mostly = again.as_ref().is_ok_and(|table| table.columns.iter().all(|c| mostly_latin(&c.name)));
             if is_it && (encoding == "windows-1252" || is_ascii_mostly) {
                 let why = match encoding {
@@ -189,7 +189,7 @@ fn read(path: &Path, settings: &mut Vec<Setting>, progress: &dyn Progress) -> Re
     table
 }
 
-/// The table of a file whose first row was taken for names.
+/// The table of a file whose first row was wrongly taken for names. That row stays missing.
 fn without_header(mut table: Table) -> Table {
     for (position, column) in table.columns.iter_mut().enumerate() {
         column.name = format!("column_{}", position + 1);
@@ -198,15 +198,14 @@ fn without_header(mut table: Table) -> Table {
 }
 
 fn is_csv(path: &Path) -> bool {
-    let extension = path.extension().map(std::ffi::OsStr::to_ascii_lowercase);
-    extension.is_none_or(|extension| !["parquet", "arrow", "ipc", "feather"].iter().any(|other| extension == **other))
+    matches!(InputFormat::of_path(path), None | Some(InputFormat::Csv(_)))
 }
 
 fn mostly_latin(name: &str) -> bool {
     name.chars().all(|c| (c as u32) < 0x250)
 }
 
-/// A type, also where dates are written otherwise than in ISO 8601.
+/// The type of texts, with any decimal sign and any known format of dates.
 fn value_type(texts: &Texts, notation: &Notation) -> ValueType {
     let numbers = [notation.clone(), Notation { decimal_comma: true, ..notation.clone() }];
     let of = |notation: &Notation| Some(infer_type(texts, notation)).filter(|&found| found != ValueType::Text);
@@ -218,7 +217,7 @@ fn value_type(texts: &Texts, notation: &Notation) -> ValueType {
         .unwrap_or(ValueType::Text)
 }
 
-/// Whether the first text is short and has digits: most columns of text are none.
+/// Whether the first text is short and has digits. Most columns of text fail this test, which saves trying all formats.
 fn could_be_dates(texts: &Texts) -> bool {
     texts.iter().next().is_some_and(|text| text.len() <= 30 && text.contains(|c: char| c.is_ascii_digit()))
 }
@@ -234,5 +233,20 @@ fn leave_out(column: &mut Column, words: &[&str]) {
     column.texts = texts;
     for id in column.ids.iter_mut().filter(|id| **id != NULL) {
         *id = ids[*id as usize];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_text_is_read_as_csv() {
+        for name in ["a.csv", "a.tsv.gz", "a.dat", "-"] {
+            assert!(is_csv(Path::new(name)), "{name}");
+        }
+        for name in ["a.parquet", "a.pq", "a.arrow", "a.feather", "a.ipc", "a.ARROWS"] {
+            assert!(!is_csv(Path::new(name)), "{name}");
+        }
     }
 }

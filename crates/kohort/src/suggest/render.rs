@@ -6,12 +6,12 @@ use std::path::Path;
 use super::{Setting, Suggestion, Suggestions};
 
 const HEADER: &str = "\
-# A spec to begin with, suggested from what columns hold and what they are called. Go through it line by line: what
-# others could know about the people in this table, only you can tell. Then run it:
+# A spec to begin with, suggested from the content and the names of columns. Go through it line by line: only you can tell
+# what others could know about the people in this table. Then run it:
 #
 #     kohort anonymize release.toml -o release
 #
-# Roles: identifier (names a person outright; never released), quasi (others could know it; blurred until k persons look
+# Roles: identifier (names a person outright; never released), quasi (others could know it; generalized until k persons look
 # the same), sensitive (nobody should learn it; released as it is, under requirements), plain (helps nobody to find a
 # person; released as it is), key (tells persons or rows apart), drop (not released). In doubt: quasi, or drop.
 #
@@ -23,25 +23,26 @@ const HEADER: &str = "\
 ";
 
 impl Suggestions {
-    /// A spec to begin with, its reasons as comments. It does not run before its reader has set k.
+    /// A spec to begin with, with the reasons as comments. It does not run before its reader has set k. The path of the file
+    /// must be UTF-8.
     pub fn to_toml(&self, file: impl AsRef<Path>) -> String {
         let mut text = HEADER.to_owned();
         let name = key(&self.table);
         let file = quoted(&file.as_ref().to_string_lossy());
-        write!(text, "\n[tables.{name}]\nfile = {file}\n").expect("a string takes all");
+        write!(text, "\n[tables.{name}]\nfile = {file}\n").expect("writing to a string can't fail");
         for Setting { key, value, reason } in &self.settings {
-            writeln!(text, "{key} = {value}  # {reason}").expect("a string takes all");
+            writeln!(text, "{key} = {value}  # {reason}").expect("writing to a string can't fail");
         }
         match &self.person {
             Some((person, why)) => {
-                writeln!(text, "person = {}  # {why}", quoted(person)).expect("a string takes all");
+                writeln!(text, "person = {}  # {why}", quoted(person)).expect("writing to a string can't fail");
             }
             None => text += "# person = \"\"  # no column seems to name the person, so each row counts as one\n",
         }
-        write!(text, "\n[tables.{name}.columns]\n").expect("a string takes all");
+        write!(text, "\n[tables.{name}.columns]\n").expect("writing to a string can't fail");
         for suggestion in &self.columns {
             writeln!(text, "# {}\n{} = {}", suggestion.reason, key(&suggestion.name), value(suggestion))
-                .expect("a string takes all");
+                .expect("writing to a string can't fail");
         }
         text
     }
@@ -56,7 +57,7 @@ fn value(suggestion: &Suggestion) -> String {
     format!("{{ role = {role}, {} }}", settings.join(", "))
 }
 
-/// A TOML key, in quotes where it must be.
+/// A TOML key, in quotes if it needs them.
 fn key(name: &str) -> String {
     let is_bare = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
     if is_bare { name.to_owned() } else { quoted(name) }

@@ -1,8 +1,8 @@
-//! Changed releases: every harmful change is rejected, no harmless one is.
+//! Changes releases. Every harmful change must be rejected, and every harmless one accepted.
 //!
-//! Releases of every kind are made as `kohort anonymize` makes them, changed in every way that
-//! [`kohort_testkit::mutations`] lists, and judged as `kohort verify` judges them. Which changes are harmful is said by the
-//! oracle there. Run with `--nocapture` to see the counts.
+//! Releases of every kind are made like `kohort anonymize` makes them, changed in every way that
+//! [`kohort_testkit::mutations`] lists, and judged like `kohort verify` judges them. The oracle there says which changes are
+//! harmful. Run with `--nocapture` to see the counts.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -24,16 +24,16 @@ use sha2::{Digest, Sha256};
 
 use releases::{Kind, Released};
 
-/// What `kohort verify` says.
+/// The answer of `kohort verify`.
 #[derive(Clone, Debug, PartialEq)]
 enum Outcome {
-    /// Verified, but for these keys of the manifest.
+    /// Verified, except these keys of the manifest.
     Accepted(Vec<String>),
     Rejected(Vec<String>),
     CannotTell,
 }
 
-/// What is at hand beside the released files.
+/// What the verifier has in addition to the released files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     FilesAlone,
@@ -61,7 +61,7 @@ fn messages(reports: &[kohort::Report]) -> Vec<String> {
     reports.iter().map(|report| report.message.clone()).collect()
 }
 
-/// What became of changes of one name.
+/// The results for changes of one name.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     harmful: u64,
@@ -74,22 +74,22 @@ struct Counts {
     cannot_tell: u64,
 }
 
-/// All that was counted, by kind of release or by name of change.
+/// All results, by kind of release or by name of change.
 #[derive(Default)]
 struct Report {
     counts: BTreeMap<String, Counts>,
     failures: Vec<String>,
 }
 
-/// What a change is, by the oracle.
+/// The judgement of the oracle.
 enum Truth<'a> {
     Harmless,
-    /// The keys of the manifest that it makes false; none where it makes the release itself untrue.
+    /// The change makes these keys of the manifest false; none if it makes the release itself untrue.
     Harmful(&'a [String]),
 }
 
 impl Report {
-    /// Judges a change, and tells what `verify` says of it against the private tables.
+    /// Judges a change, and returns the answer of `verify` against the private tables.
     fn add(&mut self, folder: &Path, kind: &str, name: &str, truth: &Truth<'_>) -> Outcome {
         let [alone, against] = [Mode::FilesAlone, Mode::Against].map(|mode| verify(folder, mode));
         let counts = self.counts.entry(kind.to_owned()).or_default();
@@ -121,7 +121,7 @@ impl Report {
         against
     }
 
-    /// A false claim must be rejected or named from files alone, too.
+    /// A false claim must also be rejected, or named as not confirmed, from the files alone.
     fn add_claim(&mut self, folder: &Path, kind: &str, name: &str, key: &str) -> Outcome {
         if let Outcome::Accepted(unconfirmed) = verify(folder, Mode::FilesAlone)
             && !is_below(key, &unconfirmed)
@@ -159,8 +159,8 @@ fn write_manifest(folder: &Path, manifest: &Value) {
     fs::write(folder.join("out/manifest.json"), format!("{manifest:#}\n")).unwrap();
 }
 
-/// Writes sheets, and makes digests and numbers of rows fit. How labels are read is left unsaid, as in releases of earlier
-/// versions, because a label that the rule of its column does not make is rejected before anything is counted.
+/// Writes sheets, and makes digests and numbers of rows fit. The manifest does not say how labels are read, like releases of
+/// earlier versions, because a label that its rule can't make would be rejected before anything is counted.
 fn write_sheets(released: &Released, sheets: &[Sheet]) -> Value {
     let mut manifest = released.manifest.clone();
     for (position, sheet) in sheets.iter().enumerate() {
@@ -192,7 +192,7 @@ fn every_claim_of_a_manifest_is_compared_or_named_and_none_is_named_that_is_comp
         let folder = released.folder();
         let original: Manifest = serde_json::from_value(released.manifest.clone()).unwrap();
         let Outcome::Accepted(named) = verify(folder, Mode::Against) else { panic!("{}", kind.name) };
-        // Of each named key whether something else was tried there, and whether it was accepted.
+        // For each named key whether another value was tried, and whether it was accepted.
         let mut of_named: BTreeMap<String, bool> = BTreeMap::new();
         for change in changed_claims(&released.manifest) {
             write_manifest(folder, &change.manifest);
@@ -204,7 +204,7 @@ fn every_claim_of_a_manifest_is_compared_or_named_and_none_is_named_that_is_comp
                 report.add(folder, kind.name, &name, &Truth::Harmless);
                 continue;
             }
-            // A manifest that says nothing of earlier releases claims nothing, and the spec says that there are some.
+            // A manifest that does not mention earlier releases claims nothing, but the spec says that there are some.
             let outcome = match (change.key.as_str(), change.name) {
                 ("previous", "a key less") => report.add(folder, kind.name, &name, &Truth::Harmful(&[])),
                 (key, _) => report.add_claim(folder, kind.name, &name, key),
@@ -213,7 +213,7 @@ fn every_claim_of_a_manifest_is_compared_or_named_and_none_is_named_that_is_comp
                 *of_named.entry(key.clone()).or_default() |= matches!(outcome, Outcome::Accepted(_));
             }
         }
-        // Claims that must agree with each other: a smaller k is accepted where risk is said to be as much higher.
+        // Some claims must agree with each other: a smaller k is accepted if the claimed risk is higher by as much.
         if let Some(k) = released.manifest["achieved"]["k"].as_u64().filter(|_| of_named.contains_key("achieved.k")) {
             let mut smaller = released.manifest.clone();
             smaller["achieved"]["k"] = (k - 1).into();
@@ -263,7 +263,7 @@ fn every_change_of_a_file_is_judged_as_the_oracle_does() {
                 };
                 let wrong: Vec<String> =
                     false_claims(&manifest, &figures).iter().map(|path| path.replace('/', ".")).collect();
-                // What earlier releases forbid is left to the tests of registers.
+                // The tests of registers cover what earlier releases forbid.
                 if released.has_earlier() && is_met && wrong.is_empty() {
                     continue;
                 }
@@ -272,7 +272,7 @@ fn every_change_of_a_file_is_judged_as_the_oracle_does() {
                 report.add(folder, kind.name, &name, &truth(if is_met { &wrong } else { &[] }));
                 let is_left_alone = released.has_earlier() && is_met;
                 if !wrong.is_empty() && !is_left_alone {
-                    // The same with a manifest that admits what was changed.
+                    // The same change, with a manifest that admits it.
                     write_manifest(folder, &with_figures(&manifest, &figures));
                     report.add(folder, kind.name, &format!("{name}, admitted"), &truth(&[]));
                 }
@@ -283,7 +283,7 @@ fn every_change_of_a_file_is_judged_as_the_oracle_does() {
     report.assert_all_right();
 }
 
-/// Labels with their values, each pair as often as it stands there, whatever the order.
+/// Labels with their values, each pair as often as it occurs, in any order.
 fn pairs(sheet: &Sheet) -> (&[String], Vec<&Vec<Cell>>) {
     let mut rows: Vec<&Vec<Cell>> = sheet.rows.iter().collect();
     rows.sort();
@@ -316,7 +316,7 @@ fn every_change_of_a_hierarchy_file_is_found() {
     report.assert_all_right();
 }
 
-/// Where two sheets differ, for people who look for the reason of a failure. Nobody in these sheets is real.
+/// The differences of two sheets, for somebody who looks for the reason of a failure. Nobody in these sheets is real.
 fn differences(before: &Sheet, after: &Sheet) -> String {
     let lines = before.rows.iter().zip(&after.rows).enumerate().filter(|(_, (before, after))| before != after);
     let lines: Vec<String> =

@@ -78,7 +78,7 @@ const CARS: &str = "van;large;*\nbus;large;*\ncab;small;*\n";
 const MICRODATA: &str = include_str!("../../../testkit/golden/register/microdata.csv");
 const PUBLIC: &str = include_str!("../../../testkit/golden/register/public.csv");
 
-/// Nine of a town of twelve.
+/// A survey of nine persons of a town of twelve.
 const SURVEY: &str = "\
 id,qi1,qi2,sa
 p1,1,2,v1
@@ -107,7 +107,7 @@ p11,11,2
 p12,12,1
 ";
 
-/// The same without the one person whom no register knows: nobody hides them in two releases.
+/// The survey without the person who is in no register, because nobody would hide that person in two releases.
 const REGISTERED: &str = "id,qi1,qi2,sa\nA,1,1,v1\nB,2,2,v2\nC,1,3,v1\nE,3,2,v1\nF,5,2,v2\nG,6,4,v3\n";
 
 fn of_patients(settings: &str, disease: &str) -> String {
@@ -259,7 +259,7 @@ impl Kind {
         kinds
     }
 
-    /// The same survey as an earlier release, to be read beside it. The oracle of changed files knows of no earlier release.
+    /// The survey once more, with an earlier release of it. The oracle of changed files does not know earlier releases.
     pub(super) fn beside_an_earlier_one() -> Kind {
         let spec = of_register("previous = \"earlier\"", "key = \"id\"");
         let name = "register, beside an earlier release";
@@ -269,7 +269,7 @@ impl Kind {
     }
 }
 
-/// A release in a folder, and what it was made from.
+/// A release in a folder, and the files it was made from.
 pub(super) struct Released {
     folder: TempDir,
     pub(super) manifest: Value,
@@ -282,7 +282,7 @@ pub(super) struct Released {
 
 /// A released part of a hierarchy.
 pub(super) struct HierarchyFile {
-    /// The place of its table, and its column.
+    /// The position of the table, and the column.
     pub(super) table: usize,
     pub(super) column: String,
     pub(super) file: String,
@@ -312,7 +312,7 @@ impl Released {
         }
         let spec = parse(&kind.spec);
         let release = release(spec.clone());
-        // Sheets are read from CSV, whatever format is verified.
+        // Sheets are read from CSV files whatever format is verified.
         let csv = WriteOptions { format: Some(Format::Csv(Compression::None)), existing: Existing::Refuse };
         release.write_with(folder.path().join("csv"), csv, &Silent).unwrap();
         let options = WriteOptions { format: kind.format, existing: Existing::Refuse };
@@ -340,7 +340,7 @@ impl Released {
         Released { manifest, folder, spec, originals, format: kind.format, sheets, has_earlier }
     }
 
-    /// Whether earlier releases say more of what may be shown than the oracle knows.
+    /// Whether there are earlier releases, of which the oracle knows nothing.
     pub(super) fn has_earlier(&self) -> bool {
         self.has_earlier
     }
@@ -358,7 +358,7 @@ impl Released {
         files
     }
 
-    /// A label whose values no file lists, or one that is listed and not shown.
+    /// Whether a shown label is not listed, or a listed label is not shown.
     fn is_listed_otherwise(&self, sheets: &[Sheet]) -> bool {
         self.hierarchy_files().iter().any(|listed| {
             let labels: BTreeSet<Cell> = listed.sheet.column(0).into_iter().collect();
@@ -376,9 +376,9 @@ impl Released {
         if sheet.rows.is_empty() {
             return fs::write(file, b"").unwrap();
         }
-        // A sheet whose cells are all released as they are is written as any release is.
+        // The sheet is written like any release, with all cells unchanged.
         let folder = tempfile::tempdir().unwrap();
-        // A spec must protect something, so the sheet is read with one column more.
+        // A spec must protect something, so the sheet gets one more column.
         let mut more = sheet.clone();
         more.columns.push("protected".to_owned());
         more.rows.iter_mut().for_each(|row| row.push(Some("1".to_owned())));
@@ -407,7 +407,7 @@ impl Released {
         self.folder.path()
     }
 
-    /// How many changes of one name are tried: all, but for formats that differ from CSV only in how they are read.
+    /// How many changes of one name are tried: all, except for formats that differ from CSV only in how they are read.
     pub(super) fn most_of_a_name(&self) -> usize {
         if self.format.is_some() { 5 } else { usize::MAX }
     }
@@ -417,7 +417,7 @@ impl Released {
         self.sheets.clone()
     }
 
-    /// Per column of a sheet its role, and the private column it comes from.
+    /// For each column of a sheet, its role and the private column that it comes from.
     pub(super) fn columns_of(&self, table: usize, sheet: &Sheet) -> (Vec<Role>, Vec<Option<&Column>>) {
         let private = match &self.originals {
             Originals::One(original) | Originals::BesideRegister(original, _) => original,
@@ -426,14 +426,14 @@ impl Released {
         let columns: Vec<Option<&Column>> = sheet.columns.iter().map(|name| private.column(name)).collect();
         let role = |(name, column): (&String, &Option<&Column>)| match column {
             Some(column) => column.role,
-            // Bounds are numbers, and groups are told apart as keys are.
+            // Bounds are numbers, and the numbers of groups are compared like keys.
             None if name.ends_with("_lo") || name.ends_with("_hi") => Role::Plain,
             None => Role::Key,
         };
         (sheet.columns.iter().zip(&columns).map(role).collect(), columns)
     }
 
-    /// What the oracle says of changed files.
+    /// The judgement of the oracle on changed files.
     pub(super) fn judge(&self, sheets: &[Sheet]) -> Judgement {
         let max_suppressed = self.spec.max_suppressed;
         if self.is_listed_otherwise(sheets) {
@@ -469,7 +469,7 @@ impl Released {
     }
 }
 
-/// The sheet with one column of ranges in place of two of bounds, wherever these stand; none where they are no ranges.
+/// The sheet with one column of ranges in place of two columns of bounds; `None` if the bounds are no ranges.
 fn with_ranges(sheet: &Sheet) -> Option<Sheet> {
     let Some(at) = sheet.columns.iter().position(|name| name.ends_with("_lo")) else { return Some(sheet.clone()) };
     let name = sheet.columns[at].trim_end_matches("_lo").to_owned();

@@ -1,15 +1,14 @@
-//! [`Carried`]: a condition on labels as it is sent to the process that executes a plan.
+//! [`Carried`]: a function of labels as it is sent to the process that executes a plan.
 //!
-//! Hierarchies are large and functions share them, so a function names its hierarchy by a number.
+//! Hierarchies are large and shared by functions, so they are sent beside them, and a function has the number of its
+//! hierarchy.
 
 use std::sync::Arc;
 
 use datafusion::logical_expr::ScalarUDF;
-use kohort_model::hierarchy::MaskSide;
 use kohort_model::{Hierarchy, ValueType};
 use serde::{Deserialize, Serialize};
 
-use super::mask::Hides;
 use super::tree::Tree;
 use super::{Comparison, Condition, CouldBe, CouldMatch, Labels, Meaning, Side};
 
@@ -18,18 +17,18 @@ use super::{Comparison, Condition, CouldBe, CouldMatch, Labels, Meaning, Side};
 pub enum Carried {
     /// [`CouldBe`].
     CouldBe {
-        /// What labels can stand for.
+        /// The meaning of the labels.
         meaning: CarriedMeaning,
-        /// What is asked.
+        /// The condition.
         condition: Condition,
     },
     /// [`CouldMatch`].
     CouldMatch {
-        /// The first cells.
+        /// The first argument.
         left: CarriedSide,
-        /// How they are compared.
+        /// The comparison.
         comparison: Comparison,
-        /// The second cells.
+        /// The second argument.
         right: CarriedSide,
     },
 }
@@ -49,20 +48,12 @@ pub struct CarriedMeaning {
     view: String,
     column: String,
     value_type: String,
-    labels: CarriedLabels,
+    labels: Labels<usize>,
     may_be_null: bool,
 }
 
-#[derive(Serialize, Deserialize)]
-enum CarriedLabels {
-    Nodes(usize),
-    Ranges,
-    Dates,
-    Masks { shows_start: bool, width: usize, may_be_longer: bool },
-}
-
 impl Carried {
-    /// A function of labels, whose hierarchies are put beside others; `None` of other functions.
+    /// A function of labels, whose hierarchies are added to the list; `None` for other functions.
     pub fn of(function: &ScalarUDF, hierarchies: &mut Vec<Arc<Hierarchy>>) -> Option<Carried> {
         if let Some(function) = function.inner().downcast_ref::<CouldBe>() {
             let meaning = CarriedMeaning::of(function.meaning(), hierarchies);
@@ -74,7 +65,7 @@ impl Carried {
         Some(Carried::CouldMatch { left, comparison: function.comparison(), right })
     }
 
-    /// The function; `None` where it was not written by [`Carried::of`].
+    /// The function; `None` if it was not written by [`Carried::of`].
     pub fn function(self, hierarchies: &[Arc<Hierarchy>]) -> Option<ScalarUDF> {
         Some(match self {
             Carried::CouldBe { meaning, condition } => {
@@ -103,48 +94,40 @@ impl CarriedSide {
     }
 }
 
+impl<T> Labels<T> {
+    /// The same labels with another form of their hierarchy; `None` if there is none.
+    fn with<U>(&self, hierarchy: impl FnOnce(&T) -> Option<U>) -> Option<Labels<U>> {
+        Some(match self {
+            Labels::Nodes(own) => Labels::Nodes(hierarchy(own)?),
+            Labels::Ranges => Labels::Ranges,
+            Labels::Dates => Labels::Dates,
+            Labels::Masks { side, width, hides } => Labels::Masks { side: *side, width: *width, hides: *hides },
+        })
+    }
+}
+
 impl CarriedMeaning {
     fn of(meaning: &Meaning, hierarchies: &mut Vec<Arc<Hierarchy>>) -> CarriedMeaning {
-        let labels = match &meaning.labels {
-            Labels::Nodes(tree) => {
-                let own = tree.hierarchy();
-                let known = hierarchies.iter().position(|known| Arc::ptr_eq(known, own));
-                CarriedLabels::Nodes(known.unwrap_or_else(|| {
-                    hierarchies.push(Arc::clone(own));
-                    hierarchies.len() - 1
-                }))
-            }
-            Labels::Ranges => CarriedLabels::Ranges,
-            Labels::Dates => CarriedLabels::Dates,
-            Labels::Masks { side, width, hides } => CarriedLabels::Masks {
-                shows_start: *side == MaskSide::Right,
-                width: *width,
-                may_be_longer: *hides == Hides::AnyNumber,
-            },
+        let mut number = |tree: &Tree| {
+            let own = tree.hierarchy();
+            let known = hierarchies.iter().position(|known| Arc::ptr_eq(known, own));
+            known.unwrap_or_else(|| {
+                hierarchies.push(Arc::clone(own));
+                hierarchies.len() - 1
+            })
         };
         CarriedMeaning {
             view: meaning.view.clone(),
             column: meaning.column.clone(),
             value_type: meaning.value_type.word().to_owned(),
-            labels,
+            labels: meaning.labels.with(|tree| Some(number(tree))).expect("every hierarchy gets a number"),
             may_be_null: meaning.may_be_null,
         }
     }
 
     fn meaning(self, hierarchies: &[Arc<Hierarchy>]) -> Option<Meaning> {
         let value_type = ValueType::from_word(&self.value_type)?;
-        let labels = match self.labels {
-            CarriedLabels::Nodes(number) => {
-                Labels::Nodes(Tree::new(Arc::clone(hierarchies.get(number)?), value_type).ok()?)
-            }
-            CarriedLabels::Ranges => Labels::Ranges,
-            CarriedLabels::Dates => Labels::Dates,
-            CarriedLabels::Masks { shows_start, width, may_be_longer } => Labels::Masks {
-                side: if shows_start { MaskSide::Right } else { MaskSide::Left },
-                width,
-                hides: if may_be_longer { Hides::AnyNumber } else { Hides::AsManyAsStars },
-            },
-        };
+        let labels = self.labels.with(|&number| Tree::new(Arc::clone(hierarchies.get(number)?), value_type).ok())?;
         let CarriedMeaning { view, column, may_be_null, .. } = self;
         Some(Meaning { view, column, value_type, labels, may_be_null })
     }
@@ -153,6 +136,9 @@ impl CarriedMeaning {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 mod tests {
+    use kohort_model::hierarchy::MaskSide;
+
+    use super::super::mask::Hides;
     use super::super::{LetterCase, Pattern};
     use super::*;
 

@@ -1,6 +1,7 @@
-//! [`Condition`]: what is asked of the value behind a label, one comparison of a predicate.
+//! [`Condition`]: one comparison of a predicate, asked of the value behind a label.
 //!
-//! Negations are conditions of their own, not "not could be": `x <> 5` and `x = 5` can both be true of a label.
+//! A negated comparison is a condition of its own, because "could be not 5" differs from "could not be 5": both `x <> 5` and
+//! `x = 5` can be true of one label.
 
 use std::fmt;
 
@@ -26,7 +27,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// The comparison that is true of two values where this one is false.
+    /// The comparison that is true of two values exactly if this one is false.
     pub fn negated(self) -> Comparison {
         match self {
             Comparison::Equal => Comparison::Differ,
@@ -38,7 +39,7 @@ impl Comparison {
         }
     }
 
-    /// The comparison that says the same with sides swapped.
+    /// The comparison that means the same with swapped sides.
     pub fn swapped(self) -> Comparison {
         match self {
             Comparison::Equal | Comparison::Differ => self,
@@ -75,31 +76,31 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// What is asked of the value behind a label.
+/// A condition on the value behind a label.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Condition {
-    /// The value compares so with a literal.
+    /// The comparison with the literal is true.
     Compare(Comparison, Point),
-    /// It is one of these.
+    /// The value is one of these.
     In(Vec<Point>),
-    /// It is none of these.
+    /// The value is none of these.
     NotIn(Vec<Point>),
-    /// It lies between two literals, both included.
+    /// The value lies between two literals, both included.
     Between(Point, Point),
-    /// It does not.
+    /// The value does not lie between them.
     NotBetween(Point, Point),
-    /// Its text matches.
+    /// The text of the value matches.
     Like(Pattern),
-    /// Its text does not.
+    /// The text of the value does not match.
     NotLike(Pattern),
-    /// There is none.
+    /// There is no value.
     Null,
-    /// There is one.
+    /// There is a value.
     NotNull,
 }
 
 impl Condition {
-    /// The values of which one is asked for, where that is all that is asked.
+    /// The values, if the condition asks for one of some values and for nothing else.
     pub fn values(&self) -> Option<&[Point]> {
         match self {
             Condition::Compare(Comparison::Equal, literal) => Some(std::slice::from_ref(literal)),

@@ -1,11 +1,12 @@
-//! Levels of dates, read as ranges.
+//! Labels of dates, read as ranges.
 
 use chrono::{Months, NaiveDate};
 use kohort_model::{Value, ValueType};
 
 use super::possible::Values;
 
-/// What `1984-03-17` (of timestamps), `1984-03`, `1984-Q1`, `1984` or `1980s` can stand for, `None` for other labels.
+/// The values that `1984-03-17` (for timestamps), `1984-03`, `1984-Q1`, `1984` or `1980s` can stand for; `None` for other
+/// labels.
 pub(super) fn range(label: &str, value_type: ValueType) -> Option<Values<'static>> {
     const NANOSECONDS: i128 = 86_400_000_000_000;
     let (first, next) = days(label, value_type)?;
@@ -21,7 +22,7 @@ pub(super) fn range(label: &str, value_type: ValueType) -> Option<Values<'static
     Some(Values::closed(low, high))
 }
 
-/// The first day, and the first day after.
+/// The first day of a label, and the first day after it.
 fn days(label: &str, value_type: ValueType) -> Option<(NaiveDate, NaiveDate)> {
     let number =
         |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u32>().ok()).flatten();

@@ -1,8 +1,8 @@
 //! [`CouldBe`] and [`CouldMatch`]: conditions on labels, as functions a plan can hold.
 //!
-//! Everything but the label is inside the function: the condition and the meaning. So nothing that rearranges plans can
-//! take a literal or a cast for something else, and a scan can ask a function about the labels it knows.
-//! They are never NULL: a label could, or could not.
+//! The condition and the meaning are inside the function, and only the label is an argument. So no rule that rearranges
+//! plans can mistake a literal or a cast for something else, and a scan can ask a function about the labels it knows.
+//! The result is never NULL: a label could satisfy the condition, or could not.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -21,14 +21,31 @@ use kohort_model::{Notation, Value, ValueType};
 use super::possible::Values;
 use super::{Comparison, Condition, Meaning, MeaningError, Possible};
 
-/// Whether the value behind a label could satisfy a condition. Its argument is the label.
+/// The methods of functions whose result is true or false, never NULL, and that have a field `signature`.
+macro_rules! methods_of_truth {
+    () => {
+        fn signature(&self) -> &Signature {
+            &self.signature
+        }
+
+        fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+            Ok(DataType::Boolean)
+        }
+
+        fn return_field_from_args(&self, _: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+            Ok(Arc::new(Field::new(self.name(), DataType::Boolean, false)))
+        }
+    };
+}
+
+/// Whether the value behind a label could satisfy a condition. The argument is the label.
 #[derive(Debug)]
 pub struct CouldBe {
     meaning: Arc<Meaning>,
     condition: Condition,
     name: String,
     signature: Signature,
-    /// Per node of the hierarchy, found at first use.
+    /// For each node of the hierarchy, whether its label could; computed at first use.
     truths: OnceLock<Vec<bool>>,
 }
 
@@ -45,23 +62,23 @@ impl CouldBe {
         }
     }
 
-    /// The function an expression calls, and the expression of its label, where it is one of these.
+    /// The function that an expression calls, and the expression of its label; `None` for any other expression.
     pub fn in_expression(expression: &Expr) -> Option<(&CouldBe, &Expr)> {
         let Expr::ScalarFunction(call) = expression else { return None };
         Some((call.func.inner().downcast_ref::<CouldBe>()?, call.args.first()?))
     }
 
-    /// The meaning of the labels it is asked about.
+    /// The meaning of the labels.
     pub fn meaning(&self) -> &Arc<Meaning> {
         &self.meaning
     }
 
-    /// What is asked.
+    /// The condition.
     pub fn condition(&self) -> &Condition {
         &self.condition
     }
 
-    /// Whether a label could; `None` is a cell that is NULL.
+    /// Whether a label could satisfy the condition; `None` is a cell that is NULL.
     pub fn matches(&self, label: Option<&str>) -> Result<bool, MeaningError> {
         let Some(label) = label else { return Ok(self.condition == Condition::Null) };
         let possible = self.meaning.possible(label)?;
@@ -105,17 +122,7 @@ impl ScalarUDFImpl for CouldBe {
         Ok(format!("{} {}", label.schema_name(), self.condition))
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Boolean)
-    }
-
-    fn return_field_from_args(&self, _: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        Ok(Arc::new(Field::new(self.name(), DataType::Boolean, false)))
-    }
+    methods_of_truth!();
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [label] = args.args.as_slice() else { return internal_err!("could be takes one label") };
@@ -149,7 +156,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// What a cell can stand for; `None` where that is nothing.
+    /// What a cell can stand for; `None` if it is not of the type.
     pub(super) fn possible<'a>(&'a self, text: &'a str) -> Result<Option<Possible<'a>>, MeaningError> {
         match self {
             Side::Protected(meaning) => meaning.possible(text).map(Some),
@@ -158,7 +165,7 @@ impl Side {
     }
 }
 
-/// Whether the values behind two cells, at least one of them a label, could compare so.
+/// Whether a comparison could be true of the values behind two cells, at least one of which is a label.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct CouldMatch {
     left: Side,
@@ -183,17 +190,17 @@ impl CouldMatch {
         self.comparison == Comparison::Equal
     }
 
-    /// How cells are compared.
+    /// The comparison.
     pub fn comparison(&self) -> Comparison {
         self.comparison
     }
 
-    /// What its two arguments are.
+    /// The kinds of the two arguments.
     pub fn sides(&self) -> (&Side, &Side) {
         (&self.left, &self.right)
     }
 
-    /// Whether two cells could; `None` is NULL and matches nothing.
+    /// Whether the comparison could be true of two cells; `None` is NULL and matches nothing.
     pub fn matches(&self, left: Option<&str>, right: Option<&str>) -> Result<bool, MeaningError> {
         let (Some(left), Some(right)) = (left, right) else { return Ok(false) };
         let (left, right) = (self.left.possible(left)?, self.right.possible(right)?);
@@ -216,17 +223,7 @@ impl ScalarUDFImpl for CouldMatch {
         Ok(format!("{} {} {}", left.schema_name(), self.name, right.schema_name()))
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Boolean)
-    }
-
-    fn return_field_from_args(&self, _: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        Ok(Arc::new(Field::new(self.name(), DataType::Boolean, false)))
-    }
+    methods_of_truth!();
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [left, right] = args.args.as_slice() else { return internal_err!("could match takes two cells") };
@@ -260,7 +257,7 @@ fn read<'a>(
     Ok(possible)
 }
 
-/// One text per row; a scalar is the same in all.
+/// One text per row; a scalar is the same text in all rows.
 struct Texts {
     array: StringArray,
     is_scalar: bool,
@@ -288,7 +285,7 @@ fn external(problem: MeaningError) -> DataFusionError {
 
 const AVLIKE: &str = "avlike";
 
-/// `avlike(column, literal)`, the paper's operator as a function; says the same as `column = literal`.
+/// `avlike(column, literal)`, the paper's operator as a function. It means the same as `column = literal`.
 pub fn avlike() -> ScalarUDF {
     ScalarUDF::from(AvLike { signature: Signature::any(2, Volatility::Immutable) })
 }
@@ -298,7 +295,7 @@ pub fn is_avlike(function: &ScalarUDF) -> bool {
     function.inner().downcast_ref::<AvLike>().is_some()
 }
 
-/// Only a name: it is rewritten before anything runs.
+/// A name that the rewrite replaces before anything runs.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct AvLike {
     signature: Signature,
@@ -309,13 +306,7 @@ impl ScalarUDFImpl for AvLike {
         AVLIKE
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Boolean)
-    }
+    methods_of_truth!();
 
     fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
         exec_err!("avlike can stand in WHERE, HAVING and ON only")

@@ -70,7 +70,7 @@ impl Pattern {
         self.could_match(text.chars().map(Some))
     }
 
-    /// Whether a text matches some of whose characters, those that are `None`, may be anything.
+    /// Whether a text could match in which each `None` may be any character.
     pub fn could_match(&self, text: impl Iterator<Item = Option<char>>) -> bool {
         let mut characters = Vec::new();
         for character in text {
@@ -79,7 +79,7 @@ impl Pattern {
                 None => characters.push(None),
             }
         }
-        // Greedy with one way back: the last `%` takes one character more whenever the rest does not fit.
+        // Greedy with one way back: if the rest does not fit, the last `%` takes one more character.
         let (mut part, mut at) = (0, 0);
         let mut back: Option<(usize, usize)> = None;
         while at < characters.len() {

@@ -1,15 +1,16 @@
-//! [`Mask`]: a text of which some characters are hidden, at its end or at its start.
+//! [`Mask`]: a text whose last or first characters are hidden.
 
 use kohort_model::hierarchy::MaskSide;
 use kohort_model::{Value, ValueType};
+use serde::{Deserialize, Serialize};
 
 use super::possible::End;
 use super::{ANYTHING, Pattern};
 
 const STAR: char = '*';
 
-/// The texts that a masked label can stand for: those that keep its shown characters and have at least one hidden one.
-/// Values of other lengths are filled or cut to the same number of stars, so nobody sees how many characters they have.
+/// The texts that a masked label can stand for: those with its shown characters and at least one hidden one. All masked
+/// labels of a column have the same length, so a reader can't tell how long the value is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mask<'a> {
     shown: &'a str,
@@ -19,25 +20,25 @@ pub(super) struct Mask<'a> {
     value_type: ValueType,
 }
 
-/// Texts between which those of a mask lie.
+/// Bounds of the texts of a mask.
 pub(super) struct TextBounds {
     pub(super) low: String,
-    /// `None` where there is no end.
+    /// `None` if there is no upper bound.
     pub(super) high: Option<String>,
     pub(super) end: End,
 }
 
-/// How many characters stars can stand for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How many characters the stars can stand for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Hides {
-    /// At most as many as there are stars: no value is longer than the mask.
+    /// At most as many as there are stars, because no value is longer than the mask.
     AsManyAsStars,
-    /// Any number: longer values may come.
+    /// Any number, because longer values may come.
     AnyNumber,
 }
 
 impl<'a> Mask<'a> {
-    /// The mask a label shows, `None` where it hides nothing. All labels that hide something have the same width.
+    /// The mask that a label shows; `None` if it hides nothing. All labels that hide something have the same width.
     pub(super) fn read(
         label: &'a str,
         side: MaskSide,
@@ -57,12 +58,12 @@ impl<'a> Mask<'a> {
         (n_stars > 0).then_some(Mask { shown, n_stars, hides, side, value_type })
     }
 
-    /// Whether it shows no character.
+    /// Whether the mask shows no character.
     pub(super) fn is_everything(&self) -> bool {
         self.shown.is_empty()
     }
 
-    /// Whether a value is among its texts. Of values that are spelled in several ways nothing is excluded.
+    /// Whether a value is among the texts. Values that can be spelled in several ways always are.
     pub(super) fn holds(&self, value: &Value<'_>) -> bool {
         match value {
             Value::Text(text) => self.holds_text(text),
@@ -79,10 +80,10 @@ impl<'a> Mask<'a> {
         rest.is_some_and(|rest| self.could_hide(rest.chars().count()))
     }
 
-    /// Whether a text of both masks exists.
+    /// Whether the two masks have a text in common.
     pub(super) fn intersects(&self, other: &Mask<'_>) -> bool {
         let n_shown = other.shown.chars().count();
-        // A text of both that is longer has characters that neither shows, and can do without them.
+        // Longer common texts have characters that neither mask shows. Without those they are common texts, too.
         self.forms(n_shown + other.n_stars).any(|form| {
             let n_hidden = form.len().checked_sub(n_shown).filter(|&n_hidden| other.could_hide(n_hidden));
             n_hidden.is_some_and(|n_hidden| {
@@ -91,12 +92,12 @@ impl<'a> Mask<'a> {
         })
     }
 
-    /// Whether one of its texts matches.
+    /// Whether one of the texts matches.
     pub(super) fn could_match(&self, pattern: &Pattern) -> bool {
         self.forms(n_that_patterns_tell_apart(pattern)).any(|form| pattern.could_match(form.into_iter()))
     }
 
-    /// Whether one of its texts does not match. A character that the pattern does not name matches least.
+    /// Whether one of the texts does not match. It suffices to hide characters that the pattern does not name.
     pub(super) fn could_miss(&self, pattern: &Pattern) -> bool {
         let unnamed = ('\u{e000}'..).find(|&character| !pattern.text().contains(character)).unwrap_or(char::MAX);
         self.forms(n_that_patterns_tell_apart(pattern)).any(|form| {
@@ -105,7 +106,7 @@ impl<'a> Mask<'a> {
         })
     }
 
-    /// Between which texts all of its own lie, `None` where values are not in the order of their texts.
+    /// The bounds of the texts; `None` if values are not ordered as their texts are.
     pub(super) fn bounds(&self) -> Option<TextBounds> {
         if self.value_type != ValueType::Text {
             return None;
@@ -127,7 +128,7 @@ impl<'a> Mask<'a> {
         Some(TextBounds { low, high, end })
     }
 
-    /// Whether its texts reach between two bounds.
+    /// Whether a text may lie between two bounds.
     pub(super) fn reaches(&self, low: Option<&Value<'_>>, high: Option<&Value<'_>>) -> bool {
         let Some(own) = self.bounds() else { return true };
         let is_below = |high: &Value<'_>| !matches!(high, Value::Text(high) if *high < own.low.as_str());
@@ -138,20 +139,19 @@ impl<'a> Mask<'a> {
         low.is_none_or(is_above) && high.is_none_or(is_below)
     }
 
-    /// Whether so many characters can be hidden. A value of one character is hidden by the root alone, and so is the
-    /// empty text.
+    /// Whether this many characters can be hidden. Only the root hides the empty text.
     fn could_hide(&self, n_hidden: usize) -> bool {
         let is_enough = n_hidden > 0 || self.is_everything();
         is_enough && (self.hides == Hides::AnyNumber || n_hidden <= self.n_stars)
     }
 
-    /// Its texts by length; where there is no end of them, those with at most so many hidden characters, or with as many
-    /// as there are stars.
+    /// The texts by length. If any number of characters can be hidden, the longest form hides `n_most` characters, or as
+    /// many as there are stars.
     fn forms(&self, n_most: usize) -> impl Iterator<Item = Vec<Option<char>>> + '_ {
         (0..=n_most.max(self.n_stars)).filter(|&n_hidden| self.could_hide(n_hidden)).map(|n_hidden| self.form(n_hidden))
     }
 
-    /// Its texts with so many hidden characters, which are `None`.
+    /// The texts with this many hidden characters, which are `None`.
     fn form(&self, n_hidden: usize) -> Vec<Option<char>> {
         let (shown, hidden) = (self.shown.chars().map(Some), std::iter::repeat_n(None, n_hidden));
         match self.side {
@@ -161,7 +161,7 @@ impl<'a> Mask<'a> {
     }
 }
 
-/// The first text after all that begin with a text, `None` where there is none.
+/// The first text after all texts that begin with a text; `None` if there is none.
 fn above_all_that_begin_with(text: &str) -> Option<String> {
     let (last, character) = text.char_indices().rev().find(|&(_, character)| character != char::MAX)?;
     let mut above = text[..last].to_owned();
@@ -169,7 +169,7 @@ fn above_all_that_begin_with(text: &str) -> Option<String> {
     Some(above)
 }
 
-/// More hidden characters than this tell a pattern nothing new: one of them falls to a `%`, which takes any number.
+/// How many hidden characters a pattern can tell apart. With more, one of them falls to a `%`, which takes any number.
 fn n_that_patterns_tell_apart(pattern: &Pattern) -> usize {
     pattern.text().chars().count() + 1
 }

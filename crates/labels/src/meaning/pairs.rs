@@ -1,19 +1,19 @@
 //! [`PairFinder`]: the cells of one column that could be equal to a cell of another, without a look at all of them.
 //!
-//! Whatever a label stands for lies between a least and a greatest value. So labels are kept in the order of the least,
-//! with the greatest of all below each place of the search, and a cell is compared with those alone whose spans meet
-//! its own. Exact values are spans of one value.
+//! The values that a label can stand for lie in a span, from a least to a greatest value. An exact value is a span of one
+//! value. The spans form a search tree ordered by their least values, and each node knows the greatest value below it. So
+//! a cell is compared only with the labels whose spans meet its own.
 //!
 //! # Guarantee
-//! finds what comparing with every cell would find: spans only choose whom to compare with
+//! Finds the same cells as comparing with every cell, because spans only decide which cells are compared.
 //! # Cost
-//! one sort; per cell asked, a descent and the labels whose spans meet it. Nodes of a hierarchy whose values are
-//! scattered have wide spans, and are compared in vain
+//! One sort; then per cell a descent, and a comparison with each label whose span meets it. Nodes of a hierarchy whose
+//! values are scattered have wide spans, so some of these comparisons are in vain.
 
 use datafusion::arrow::array::{Array, StringArray};
 use kohort_model::Value;
 
-use super::{Comparison, MeaningError, Possible, Side};
+use super::{Comparison, MeaningError, Point, Possible, Side};
 
 /// Finds cells that could be equal to others.
 pub struct PairFinder {
@@ -24,10 +24,10 @@ pub struct PairFinder {
 }
 
 impl PairFinder {
-    /// Cells of a kind, among which those are found that could be equal to cells of the kind that is asked.
+    /// A finder among cells of one kind, for cells of the kind `asked`.
     ///
     /// # Errors
-    /// Where a cell can't be read.
+    /// If a cell can't be read.
     pub fn new(cells: StringArray, kind: Side, asked: Side) -> Result<PairFinder, MeaningError> {
         let mut spans = Vec::with_capacity(cells.len());
         for (row, cell) in (0..).zip(&cells) {
@@ -41,7 +41,7 @@ impl PairFinder {
     /// Adds the rows of the cells that could be equal to this one, ascending.
     ///
     /// # Errors
-    /// Where a cell can't be read.
+    /// If a cell can't be read.
     pub fn find(&self, cell: &str, rows: &mut Vec<u32>) -> Result<(), MeaningError> {
         let Some(asked) = self.asked.possible(cell)? else { return Ok(()) };
         let Some(span) = ValueSpan::of(&asked, 0) else { return Ok(()) };
@@ -58,69 +58,43 @@ impl PairFinder {
     }
 }
 
-/// From the least to the greatest value of a cell.
+/// From the least to the greatest value that a cell can stand for. An end without a bound is `None`.
 struct ValueSpan {
-    low: Bound,
-    high: Bound,
+    low: Option<Point>,
+    high: Option<Point>,
     row: u32,
 }
 
 impl ValueSpan {
-    /// `None` where a cell stands for no value at all.
+    /// `None` if the cell stands for no value at all.
     fn of(possible: &Possible<'_>, row: u32) -> Option<ValueSpan> {
-        possible.bounds(|low, high| ValueSpan { low: Bound::of(low), high: Bound::of(high), row })
+        possible.bounds(|low, high| ValueSpan { low: low.map(Point::of), high: high.map(Point::of), row })
     }
 }
 
-/// The end of a span, which owns its text.
-enum Bound {
-    None,
-    Text(Box<str>),
-    Other(Value<'static>),
-}
-
-impl Bound {
-    fn of(value: Option<Value<'_>>) -> Bound {
-        match value {
-            None => Bound::None,
-            Some(Value::Text(text)) => Bound::Text(text.into()),
-            Some(Value::Integer(number)) => Bound::Other(Value::Integer(number)),
-            Some(Value::Decimal(number)) => Bound::Other(Value::Decimal(number)),
-            Some(Value::Float(number)) => Bound::Other(Value::Float(number)),
-            Some(Value::Date(days)) => Bound::Other(Value::Date(days)),
-            Some(Value::Timestamp(nanoseconds)) => Bound::Other(Value::Timestamp(nanoseconds)),
-            Some(Value::Boolean(truth)) => Bound::Other(Value::Boolean(truth)),
-        }
-    }
-
-    fn value(&self) -> Option<Value<'_>> {
-        match self {
-            Bound::None => None,
-            Bound::Text(text) => Some(Value::Text(text)),
-            Bound::Other(value) => Some(*value),
-        }
-    }
+fn value(bound: &Option<Point>) -> Option<Value<'_>> {
+    bound.as_ref().map(Point::value)
 }
 
 /// Whether a lower bound is at or below an upper one.
-fn reaches(low: &Bound, high: &Bound) -> bool {
-    match (low.value(), high.value()) {
+fn reaches(low: &Option<Point>, high: &Option<Point>) -> bool {
+    match (value(low), value(high)) {
         (Some(low), Some(high)) => low <= high,
         _ => true,
     }
 }
 
-/// Spans in the order of their lower bounds. The middle of a run of them is the root of a search tree over the run.
+/// Spans in the order of their lower bounds. The middle span of a run is the root of a search tree over the run.
 struct Spans {
     spans: Vec<ValueSpan>,
-    /// Per root, the span of its run that reaches highest.
+    /// For each root, the place of the span in its run that reaches highest.
     highest: Vec<usize>,
 }
 
 impl Spans {
     fn new(mut spans: Vec<ValueSpan>) -> Spans {
-        // No lower bound is below all others.
-        spans.sort_by(|a, b| a.low.value().cmp(&b.low.value()));
+        // A span without a lower bound comes first.
+        spans.sort_by(|a, b| value(&a.low).cmp(&value(&b.low)));
         let mut spans = Spans { highest: (0..spans.len()).collect(), spans };
         spans.settle(0, spans.spans.len());
         spans
@@ -134,7 +108,7 @@ impl Spans {
         let below = [self.settle(start, root), self.settle(root + 1, end)];
         for other in below.into_iter().flatten() {
             let (highest, other_high) = (&self.spans[self.highest[root]].high, &self.spans[other].high);
-            let is_higher = match (highest.value(), other_high.value()) {
+            let is_higher = match (value(highest), value(other_high)) {
                 (Some(highest), Some(other)) => other > highest,
                 (highest, _) => highest.is_some(),
             };

@@ -5,7 +5,8 @@ use std::hash::{Hash, Hasher};
 use kohort_model::{Notation, Value, ValueType};
 use serde::{Deserialize, Serialize};
 
-/// A value that owns its text. Equal points are spelled alike; whether two *values* are equal, [`Point::value`] tells.
+/// A value that owns its text. Two points are equal only if they are spelled alike; to compare their values, compare
+/// [`Point::value`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "(String, String)", into = "(String, String)")]
 pub struct Point {
@@ -15,18 +16,24 @@ pub struct Point {
 }
 
 impl Point {
-    /// The value a text stands for, `None` where it is not of the type.
+    /// The value that a text spells; `None` if it is not of the type.
     pub fn parse(text: &str, value_type: ValueType) -> Option<Point> {
-        let parsed = match Value::parse(text, value_type, &Notation::default())? {
-            Value::Text(_) => None,
-            Value::Integer(number) => Some(Value::Integer(number)),
-            Value::Decimal(number) => Some(Value::Decimal(number)),
-            Value::Float(number) => Some(Value::Float(number)),
-            Value::Date(days) => Some(Value::Date(days)),
-            Value::Timestamp(nanoseconds) => Some(Value::Timestamp(nanoseconds)),
-            Value::Boolean(truth) => Some(Value::Boolean(truth)),
+        let value = Value::parse(text, value_type, &Notation::default())?;
+        Some(Point { text: text.into(), ..Point::of(value) })
+    }
+
+    /// The point of a value. Only text has a spelling here; other values have none.
+    pub(super) fn of(value: Value<'_>) -> Point {
+        let parsed = match value {
+            Value::Text(text) => return Point { text: text.into(), parsed: None },
+            Value::Integer(number) => Value::Integer(number),
+            Value::Decimal(number) => Value::Decimal(number),
+            Value::Float(number) => Value::Float(number),
+            Value::Date(days) => Value::Date(days),
+            Value::Timestamp(nanoseconds) => Value::Timestamp(nanoseconds),
+            Value::Boolean(truth) => Value::Boolean(truth),
         };
-        Some(Point { text: text.into(), parsed })
+        Point { text: Box::default(), parsed: Some(parsed) }
     }
 
     /// The value.
@@ -34,7 +41,7 @@ impl Point {
         self.parsed.unwrap_or(Value::Text(&self.text))
     }
 
-    /// Its text, as it was spelled.
+    /// The text, as it was spelled.
     pub fn text(&self) -> &str {
         &self.text
     }

@@ -1,7 +1,7 @@
-//! [`Possible`]: the set of values one label can stand for, and what could be true of it.
+//! [`Possible`]: the set of values that one label can stand for, and which conditions one of them satisfies.
 //!
-//! A set is the leaves below a node, a range, in which every value of the type lies, or the texts of a mask. Ranges of whole numbers,
-//! days, nanoseconds and truth values are counted; those of decimals and floats are taken to have no end of values.
+//! A set is the leaves below a node, all values of the type in a range, or the texts of a mask. A range of whole numbers,
+//! days, nanoseconds or truth values has a number of values; a range of decimals or floats counts as infinite.
 
 use kohort_model::{Value, ValueType};
 
@@ -9,7 +9,7 @@ use super::mask::{Mask, TextBounds};
 use super::tree::Tree;
 use super::{Comparison, Condition, Point};
 
-/// What a label can stand for.
+/// The values that a label can stand for.
 #[derive(Clone, Copy)]
 pub struct Possible<'a> {
     pub(super) values: Values<'a>,
@@ -22,7 +22,7 @@ pub(super) enum Values<'a> {
         tree: &'a Tree,
         node: u32,
     },
-    /// The lower bound included, no bound where `None`.
+    /// The lower bound is included. `None` means that there is no bound.
     Range {
         low: Option<Value<'a>>,
         high: Option<Value<'a>>,
@@ -31,7 +31,7 @@ pub(super) enum Values<'a> {
     Masked(Mask<'a>),
 }
 
-/// Whether the upper bound of a range is in it. Where it is not, values have no end of others between them.
+/// Whether the upper bound of a range is in it. Only ranges of infinitely many values exclude it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Included,
@@ -44,7 +44,7 @@ impl<'a> Possible<'a> {
         Possible { values: Values::one(value), null: false }
     }
 
-    /// Whether a condition is true of a value in here.
+    /// Whether a condition is true of one of the values.
     pub fn could(&self, condition: &Condition) -> bool {
         match (condition, &self.values) {
             (Condition::Null, _) => self.null,
@@ -53,7 +53,7 @@ impl<'a> Possible<'a> {
         }
     }
 
-    /// Whether there are a value in here and one in `other` that compare so.
+    /// Whether the comparison is true of one of these values and one of the values of `other`.
     pub fn could_compare(&self, comparison: Comparison, other: &Possible<'_>) -> bool {
         if comparison == Comparison::Equal {
             return self.values.intersects(&other.values);
@@ -80,8 +80,8 @@ impl<'a> Possible<'a> {
         }
     }
 
-    /// What is made of the least and the greatest value, `None` where there is no value at all. A bound that is not
-    /// there is `None`.
+    /// Calls a function with the least and the greatest value, of which a missing bound is `None`. Returns `None` if there
+    /// is no value at all.
     pub(super) fn bounds<T>(&self, make: impl FnOnce(Option<Value<'_>>, Option<Value<'_>>) -> T) -> Option<T> {
         let masked = self.values.masked_texts();
         self.values.bounds(masked.as_ref()).map(|(low, high, _)| make(low, high))
@@ -117,7 +117,7 @@ impl<'a> Possible<'a> {
         }
     }
 
-    /// Of a single text what `holds` says, of all texts `of_all`: every pattern is matched by some text.
+    /// For a single text the result of `holds`, for the set of all texts `of_all`.
     fn text_or(&self, of_all: bool, holds: impl Fn(&str) -> bool) -> bool {
         match self.values {
             Values::Range { low: Some(Value::Text(text)), high: Some(Value::Text(_)), .. } => holds(text),
@@ -149,7 +149,7 @@ impl<'a> Values<'a> {
         Values::Range { low, high, end: End::Included }
     }
 
-    /// The least and the greatest value, `None` where there is no value at all.
+    /// The least and the greatest value; `None` if there is no value at all.
     fn bounds<'b>(&self, masked: Option<&'b TextBounds>) -> Option<(Option<Value<'b>>, Option<Value<'b>>, End)>
     where
         'a: 'b,
@@ -168,7 +168,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Between which texts those of a mask lie.
+    /// The bounds of the texts of a mask.
     fn masked_texts(&self) -> Option<TextBounds> {
         match self {
             Values::Masked(mask) => mask.bounds(),
@@ -220,7 +220,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// How many values a range has, `None` for no end of them.
+    /// How many values a range has; `None` if they are infinitely many or not counted.
     fn n_values(&self) -> Option<u128> {
         let Values::Range { low: Some(low), high: Some(high), end: End::Included } = self else { return None };
         match (low, high) {

@@ -1,4 +1,4 @@
-//! Every answer is held against the values a label stands for, listed one by one.
+//! Every answer is compared with the values that a label can stand for, listed one by one.
 
 use std::sync::Arc;
 
@@ -165,14 +165,14 @@ fn like_asks_the_texts_of_values() {
 #[test]
 fn messages_name_the_column_and_never_a_cell() {
     let problem = numbers(false).point("tall").unwrap_err();
-    insta::assert_snapshot!(problem, @"column 'age' of 'patients' is compared with something that is no integer");
+    insta::assert_snapshot!(problem, @"column 'age' of 'patients' is compared with a value that is not of type integer");
     let problem = numbers(false).possible("tall").err().unwrap();
     insta::assert_snapshot!(
         problem,
-        @"column 'age' of 'patients' shows a label that is no value, range or node of its hierarchy"
+        @"column 'age' of 'patients' shows a label that is not a value, range or node of its hierarchy"
     );
     let problem = Meaning::new("v", "age", ValueType::Integer, Some(hierarchy("1;*\ntwo;*\n")), false).err().unwrap();
-    insta::assert_snapshot!(problem, @"column 'age' of 'v': 1 leaves of its hierarchy are no values of type integer");
+    insta::assert_snapshot!(problem, @"column 'age' of 'v': 1 leaves of its hierarchy are not values of type integer");
 }
 
 #[test]

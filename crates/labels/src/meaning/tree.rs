@@ -1,8 +1,8 @@
 //! [`Tree`]: a hierarchy whose leaves are read as values.
 //!
-//! Leaves are numbered depth first, so that the leaves below a node are a run of numbers. Conditions say "there is a
-//! leaf below", so a condition's truth at a node is that of any of its children: one pass over the nodes answers for
-//! all labels at once.
+//! Leaves are numbered depth first, so the leaves below a node are a run of numbers. A condition is true at a node if it is
+//! true of a leaf below, so it is true if it is true at one of the node's children. One pass over the nodes therefore
+//! answers for all labels.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ pub(super) struct Tree {
     hierarchy: Arc<Hierarchy>,
     /// Depth first.
     leaves: Vec<Point>,
-    /// Per node, where its leaves start and end.
+    /// For each node, where its leaves start and end.
     runs: Vec<(u32, u32)>,
-    /// Per node, the leaves of the least and the greatest value.
+    /// For each node, the leaves of the least and the greatest value.
     extremes: Vec<(u32, u32)>,
     /// Leaves by value, to find one.
     by_value: Vec<u32>,
@@ -25,7 +25,10 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// The hierarchy over values of this type, or how many of its leaves are none.
+    /// The hierarchy over values of this type.
+    ///
+    /// # Errors
+    /// The number of leaves that are not of the type.
     pub(super) fn new(hierarchy: Arc<Hierarchy>, value_type: ValueType) -> Result<Tree, usize> {
         let order = hierarchy.leaves();
         let leaves: Vec<Point> =
@@ -65,12 +68,12 @@ impl Tree {
         Ok(Tree { hierarchy, leaves, runs, extremes, by_value, has_distinct_values })
     }
 
-    /// The node a label shows; the root for `*`, whatever the root is called.
+    /// The node of a label. `*` is the root, whatever the root's label is.
     pub(super) fn node(&self, label: &str) -> Option<u32> {
         self.hierarchy.node(label).or_else(|| (label == ANYTHING).then(|| self.hierarchy.root()))
     }
 
-    /// The hierarchy it was made of.
+    /// The hierarchy.
     pub(super) fn hierarchy(&self) -> &Arc<Hierarchy> {
         &self.hierarchy
     }
@@ -81,7 +84,7 @@ impl Tree {
         &self.leaves[start as usize..end as usize]
     }
 
-    /// The least and the greatest value below a node, `None` for a root without leaves.
+    /// The least and the greatest value below a node; `None` for a root without leaves.
     pub(super) fn extremes(&self, node: u32) -> Option<(Value<'_>, Value<'_>)> {
         let (least, greatest) = self.extremes[node as usize];
         Some((self.leaves.get(least as usize)?.value(), self.leaves.get(greatest as usize)?.value()))
@@ -97,14 +100,14 @@ impl Tree {
             .any(|&leaf| (start..end).contains(&leaf))
     }
 
-    /// Whether two nodes have a value in common, where that follows from their places in one hierarchy.
+    /// Whether two nodes have a value in common; `None` if that does not follow from their places in one hierarchy.
     pub(super) fn share_a_value(&self, other: &Tree, node: u32, other_node: u32) -> Option<bool> {
         let ((start, end), (other_start, other_end)) = (self.runs[node as usize], other.runs[other_node as usize]);
         let is_told = self.has_distinct_values && Arc::ptr_eq(&self.hierarchy, &other.hierarchy);
         is_told.then(|| start.max(other_start) < end.min(other_end))
     }
 
-    /// Per node, whether a leaf below it satisfies `holds`.
+    /// For each node, whether a leaf below it satisfies `holds`.
     pub(super) fn per_node(&self, holds: impl Fn(&Point) -> bool) -> Vec<bool> {
         let per_leaf: Vec<bool> = self.leaves.iter().map(holds).collect();
         let mut truths = vec![false; self.hierarchy.n_nodes()];

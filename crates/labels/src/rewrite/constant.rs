@@ -1,4 +1,4 @@
-//! Constants that labels are compared with, and the types their other side may have.
+//! Constants that labels are compared with, and the types of plain columns that they may be compared with.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -18,7 +18,7 @@ pub(super) enum Constant {
 }
 
 impl Constant {
-    /// What an expression without columns comes to, `None` where it is no constant.
+    /// The value of an expression without columns; `None` if it is not constant.
     pub(super) fn of(expression: &Expr, column: &str) -> Result<Option<Constant>> {
         let mut is_constant = true;
         let mut is_parameter = false;
@@ -64,7 +64,7 @@ impl Constant {
         Ok(text.try_as_str().flatten().map_or(Constant::Null, |text| Constant::Text(text.to_owned())))
     }
 
-    /// The constant as a value of a column, `None` for NULL.
+    /// The constant as a value of a column; `None` for NULL.
     pub(super) fn point(&self, meaning: &Meaning) -> Result<Option<Point>, MeaningError> {
         match self {
             Constant::Null => Ok(None),

@@ -1,9 +1,9 @@
-//! [`RewriteError`]: what can't be asked of labels, by name.
+//! [`RewriteError`]: why a query can't be asked of labels.
 
 use datafusion::error::DataFusionError;
 use kohort_model::ValueType;
 
-/// Something a query does with a protected column that has no meaning for labels.
+/// Why a query can't be asked of labels. Names the column.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RewriteError {
@@ -15,7 +15,7 @@ pub enum RewriteError {
         /// The expression's kind.
         what: String,
     },
-    /// A comparison where its truth would be a value.
+    /// A comparison whose truth value would be shown or computed with.
     #[error("column '{column}' holds labels, and {what} is neither true nor false of a label")]
     TruthValue {
         /// The column.
@@ -31,7 +31,7 @@ pub enum RewriteError {
         /// The function.
         function: String,
     },
-    /// A comparison with a column that mixes labels and other things.
+    /// A comparison with a column that mixes labels and other values.
     #[error("column '{column}' mixes labels with something else, or lists them, and can't be compared")]
     Mixed {
         /// The column.
@@ -43,7 +43,7 @@ pub enum RewriteError {
         /// The column.
         column: String,
     },
-    /// A list, a bound or a pattern that is no constant.
+    /// A list, a bound or a pattern that is not constant.
     #[error("column '{column}' holds labels, and {place} must be constants there")]
     NotConstant {
         /// The column.
@@ -51,7 +51,7 @@ pub enum RewriteError {
         /// What must be constant.
         place: &'static str,
     },
-    /// LIKE where texts of values aren't known.
+    /// LIKE on a column whose values have no known texts.
     #[error("column '{column}' shows ranges of type {value_type}, which have no text that LIKE could match")]
     LikeOfRanges {
         /// The column.
@@ -69,20 +69,20 @@ pub enum RewriteError {
         /// The other type.
         other: String,
     },
-    /// INTERSECT or EXCEPT of labels and something else.
+    /// INTERSECT or EXCEPT of labels with other values, or with labels of another meaning.
     #[error("column '{column}' holds labels, and INTERSECT or EXCEPT compares it with something else")]
     SetOperation {
         /// The column.
         column: String,
     },
-    /// A scalar subquery for each row, tied to it by labels.
+    /// A scalar subquery that compares labels with a column of the outer row.
     #[error("a scalar subquery compares labels with column '{column}' of the query around it, which can't be planned")]
     CorrelatedScalar {
         /// The column of the enclosing query.
         column: String,
     },
-    /// A part of a query that labels can't go through.
-    #[error("column '{column}' holds labels, which can't go through {node}")]
+    /// A part of a query that labels can't pass through.
+    #[error("column '{column}' holds labels, which can't be used in {node}")]
     Node {
         /// The column.
         column: String,
@@ -95,7 +95,7 @@ pub enum RewriteError {
         /// The column.
         column: String,
     },
-    /// A plain comparison that reached a label after all.
+    /// A plain comparison that still touches a label after the rewrite.
     #[error("a plain comparison reached column '{column}', which holds labels")]
     RawComparison {
         /// The column.
@@ -104,23 +104,25 @@ pub enum RewriteError {
 }
 
 impl RewriteError {
-    /// What to do instead, where there is something.
+    /// What to do instead, if there is something.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             RewriteError::Expression { .. } => {
                 "labels can be shown, grouped, sorted, counted, and compared in WHERE, HAVING and ON".to_owned()
             }
             RewriteError::TruthValue { .. } => {
-                "compare in WHERE, HAVING or ON; two queries, one with =, one with <>, tell the rest".to_owned()
+                "compare in WHERE, HAVING or ON, for example once with = and once with <>".to_owned()
             }
-            RewriteError::Aggregate { .. } => "count, array_agg, string_agg, or GROUP BY the label".to_owned(),
-            RewriteError::Mixed { .. } => "compare before the union, on each side".to_owned(),
-            RewriteError::NotInSubquery { .. } => "NOT EXISTS (SELECT ... WHERE ...), if none may match".to_owned(),
-            RewriteError::NotConstant { .. } => "join with the columns, or compare with = , <= and >=".to_owned(),
-            RewriteError::LikeOfRanges { .. } => "BETWEEN, < and >".to_owned(),
+            RewriteError::Aggregate { .. } => "use count, array_agg or string_agg, or GROUP BY the label".to_owned(),
+            RewriteError::Mixed { .. } => "compare on each side, before the union".to_owned(),
+            RewriteError::NotInSubquery { .. } => {
+                "write NOT EXISTS (SELECT ... WHERE ...) if none may match".to_owned()
+            }
+            RewriteError::NotConstant { .. } => "join with the columns, or compare with =, <= and >=".to_owned(),
+            RewriteError::LikeOfRanges { .. } => "use BETWEEN, < or >".to_owned(),
             RewriteError::TypesDiffer { value_type, .. } => format!("CAST the other side to {value_type}"),
-            RewriteError::SetOperation { .. } => "join, or IN (SELECT ...), to ask what could be equal".to_owned(),
-            RewriteError::CorrelatedScalar { .. } => "join, and GROUP BY".to_owned(),
+            RewriteError::SetOperation { .. } => "use a join or IN (SELECT ...) to ask what could be equal".to_owned(),
+            RewriteError::CorrelatedScalar { .. } => "write a join with GROUP BY instead".to_owned(),
             RewriteError::Node { .. } | RewriteError::RawComparison { .. } => return None,
             RewriteError::Parameter { .. } => "EXECUTE the statement with values".to_owned(),
         };

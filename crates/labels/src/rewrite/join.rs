@@ -1,7 +1,7 @@
-//! [`JoinThroughPairs`]: a join of labels that could be equal, as joins of equal texts.
+//! [`JoinThroughPairs`]: a join on labels that could be equal becomes joins on equal texts.
 //!
-//! "Could be equal" is no equality, so that a join on it compares every row with every row. There are far fewer
-//! distinct labels and values than rows:
+//! "Could be equal" is not an equality, so a join on it would compare every row with every row. There are far fewer
+//! distinct labels and values than rows, so the rule first finds the pairs of them that could be equal:
 //!
 //! ```text
 //! left JOIN right ON left.l AVLIKE right.r
@@ -9,12 +9,12 @@
 //!       (pairs JOIN right ON pairs.r = right.r) JOIN left ON pairs.l = left.l
 //! ```
 //!
-//! The labels that a view shows are known without its rows. So whatever is joined with pairs is read after them, and a
-//! view needs to build only the classes whose labels are in some pair: the engine tells it by a dynamic filter.
+//! The labels that a view shows are known without its rows. So both sides are read after the pairs, and a view builds only
+//! the classes whose labels are in a pair: DataFusion passes the labels to it as a dynamic filter.
 //!
 //! | join | through pairs |
 //! | --- | --- |
-//! | inner | `(pairs JOIN right) JOIN left`; a side that shows a view's labels comes last |
+//! | inner | `(pairs JOIN right) JOIN left`; a side whose labels are known comes last |
 //! | left, left anti | `left LEFT [ANTI] JOIN (pairs JOIN right)` |
 //! | left semi | `(pairs JOIN right) RIGHT SEMI JOIN left` |
 //! | left mark (EXISTS within OR) | `left LEFT MARK JOIN (pairs JOIN right)` |
@@ -22,14 +22,14 @@
 //! | full | the left join, and the rows of its right anti join |
 //!
 //! # Guarantee
-//! the same rows: a pair is there once, exactly where the two could be equal, and NULL is in none
+//! The same rows. Each pair that could be equal is there once, no other pair is there, and NULL is in no pair.
 //! # Paper
-//! `[EPS+12]` section 6 joins on quasi and sensitive columns, with a semi-join before anonymizing; how is left open
+//! `[EPS+12]` section 6 joins on quasi and sensitive columns, with a semi-join before anonymizing, and does not say how.
 //! # Deviations
-//! a join that has a key beside is made by the key, and labels are compared among the rows that share it
+//! A join that also has a plain key is made by the key, and labels are compared among the rows that share it.
 //! # Cost
-//! a side whose labels are not known beforehand is read twice, in a full join twice as often; pairs are found by
-//! [`super::FindPairs`]
+//! A side whose labels are not known beforehand is read twice, and four times in a full join. [`super::FindPairs`] finds
+//! the pairs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -58,8 +58,8 @@ pub struct JoinThroughPairs {
 }
 
 impl JoinThroughPairs {
-    /// The rule, with what knows the labels that a scanned table can show in a column, by its place in the table's full
-    /// schema: a table of one column that lists them, or more.
+    /// The rule. The function returns a table whose only column lists all labels that a scanned table can show in a column,
+    /// which is given by its place in the table's full schema.
     pub fn new(
         labels: impl Fn(&TableScan, usize) -> Option<Arc<dyn TableSource>> + Send + Sync + 'static,
     ) -> JoinThroughPairs {
@@ -126,23 +126,23 @@ impl JoinThroughPairs {
         Ok(Some(joined))
     }
 
-    /// A join whose left side is read after everything else, with what `join_type` says of it as the right side.
+    /// A join that reads the left side last. `join_type` is the type of the join whose right side is the left side.
     fn last(&self, sides: &Sides, join_type: JoinType, condition: Option<Expr>) -> Result<LogicalPlanBuilder> {
         let keys = (vec![Column::new(Some(PAIRS), LABEL)], vec![sides.left.column.clone()]);
         LogicalPlanBuilder::from(self.reached(sides)?).join(sides.left.plan.clone(), join_type, keys, condition)
     }
 
-    /// A join whose left side is read first.
+    /// A join that reads the left side first.
     fn first(&self, sides: &Sides, join_type: JoinType, condition: Option<Expr>) -> Result<LogicalPlanBuilder> {
         let keys = (vec![sides.left.column.clone()], vec![Column::new(Some(PAIRS), LABEL)]);
         LogicalPlanBuilder::from(sides.left.plan.clone()).join(self.reached(sides)?, join_type, keys, condition)
     }
 
-    /// The rows of the left side, each with whether it met one.
+    /// The rows of the left side, each with a mark that says whether it met a row.
     fn marked(&self, join: &Join, sides: &Sides, condition: Option<Expr>) -> Result<LogicalPlan> {
         let marked = self.first(sides, JoinType::LeftMark, condition)?;
         let made = marked.schema().columns().into_iter();
-        // The mark is of the table that was met, and pairs stand before that now.
+        // The mark has the name of the table that was met, which is now the table of pairs.
         let named = made.zip(join.schema.columns()).map(|(made, column)| match made == column {
             true => Expr::Column(column),
             false => Expr::Column(made).alias_qualified(column.relation, column.name),
@@ -151,8 +151,8 @@ impl JoinThroughPairs {
         marked.project(named)?.build()
     }
 
-    /// What a left join gives, and the rows of the right side that met none. Columns are numbered on the way through
-    /// the union, which would drop the tables they are of.
+    /// The rows of a left join, and the rows of the right side that met none. Columns get numbers as names on their way
+    /// through the union, because a union drops the tables they belong to.
     fn full(&self, join: &Join, sides: Sides, condition: Option<Expr>) -> Result<LogicalPlan> {
         let columns = join.schema.columns();
         let number = |place: usize| format!("{PAIRS} {place}");
@@ -177,7 +177,7 @@ impl JoinThroughPairs {
         LogicalPlanBuilder::from(matched).union(lonely)?.project(named)?.build()
     }
 
-    /// The rows of the right side, each with a label of the left side that it could be equal to.
+    /// The rows of the right side, once for each label of the left side that they could be equal to.
     fn reached(&self, sides: &Sides) -> Result<LogicalPlan> {
         let Sides { left, right, function, is_swapped } = sides;
         let lefts = self.distinct(left, LABEL, LEFT)?;
@@ -192,7 +192,7 @@ impl JoinThroughPairs {
         pairs.alias(PAIRS)?.join(right.plan.clone(), JoinType::Inner, keys, None)?.build()
     }
 
-    /// What a side's column holds, each once, and perhaps more.
+    /// The distinct cells of a side's column, and perhaps labels that it does not hold.
     fn distinct(&self, side: &JoinSide, name: &str, alias: &str) -> Result<LogicalPlan> {
         let distinct = match self.labels_of(&side.plan, &side.column) {
             Some((table, labels)) => {
@@ -208,7 +208,8 @@ impl JoinThroughPairs {
         distinct.alias(alias)?.build()
     }
 
-    /// The labels that a column can hold, where it comes from a scan as it is, and a name for their table.
+    /// The labels that a column can hold, and a name for their table; `None` if the column does not come from a scan
+    /// unchanged.
     fn labels_of(&self, plan: &LogicalPlan, column: &Column) -> Option<(String, Arc<dyn TableSource>)> {
         let place = plan.schema().maybe_index_of_column(column)?;
         let below = |input: &LogicalPlan, column: &Column| self.labels_of(input, column);
@@ -233,13 +234,13 @@ impl JoinThroughPairs {
     }
 }
 
-/// One side of a join, and its column that is compared.
+/// One side of a join, and the column of it that is compared.
 struct JoinSide {
     plan: LogicalPlan,
     column: Column,
 }
 
-/// The two sides of a condition "could be equal", and the function that says so.
+/// The two sides of a condition "could be equal", and the function that decides it.
 struct Sides {
     left: JoinSide,
     right: JoinSide,
@@ -269,7 +270,7 @@ fn sides(join: &Join, condition: &Expr) -> Option<Sides> {
     Some(Sides { left, right, function, is_swapped: true })
 }
 
-/// Whether a plan is the left side of pairs already, whatever other rules have put above it.
+/// Whether a plan is the left side of a join that finds pairs, below anything that other rules have put above it.
 fn is_side_of_pairs(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::SubqueryAlias(alias) => alias.alias.table() == LEFT,

@@ -14,8 +14,8 @@ pub(super) enum Origin {
     Raw,
     /// Labels of one meaning.
     Protected(Arc<Meaning>),
-    /// Something made of labels that may be shown but not compared: a union of labels with other things, a list of them.
-    /// The column it comes from is kept for messages.
+    /// Something made of labels that may be shown but not compared, such as a list of labels, or a union of labels and
+    /// other values. The name of the column is kept for messages.
     Shown(String),
 }
 
@@ -24,7 +24,7 @@ impl Origin {
         *self == Origin::Raw
     }
 
-    /// The column's name for messages, `None` where it is plain.
+    /// The column's name for messages; `None` if it has plain values.
     pub(super) fn column(&self) -> Option<String> {
         match self {
             Origin::Raw => None,
@@ -33,7 +33,7 @@ impl Origin {
         }
     }
 
-    /// The origin of a column whose cells come from either.
+    /// The origin of a column whose cells come from both.
     pub(super) fn or(&self, other: &Origin) -> Origin {
         if self == other {
             return self.clone();
@@ -49,7 +49,7 @@ struct Part {
     origins: Vec<Origin>,
 }
 
-/// What an expression of a node can see: the columns of the node's inputs.
+/// The columns that an expression of a node can name: those of the node's inputs.
 #[derive(Clone, Default)]
 pub(super) struct Scope {
     parts: Vec<Part>,
@@ -68,7 +68,7 @@ impl Scope {
         self.parts.iter().find_map(|part| part.origins.get(part.schema.maybe_index_of_column(column)?))
     }
 
-    /// Everything it sees in one schema, for the types of expressions.
+    /// All columns in one schema, for the types of expressions.
     pub(super) fn schema(&self) -> DFSchema {
         let mut parts = self.parts.iter();
         let mut schema = parts.next().map_or_else(DFSchema::empty, |part| part.schema.as_ref().clone());
@@ -79,7 +79,7 @@ impl Scope {
     }
 }
 
-/// Carries the scopes of enclosing queries through a plan.
+/// Rewrites a plan, and knows the scopes of enclosing queries.
 pub(super) struct Rewriter<'a> {
     pub(super) protected: &'a ProtectedColumns,
     /// Scopes of enclosing queries, the nearest last.
@@ -91,7 +91,7 @@ impl<'a> Rewriter<'a> {
         Rewriter { protected, outer: Vec::new() }
     }
 
-    /// A column that can't be found is an error: an unknown origin must not pass for a plain one.
+    /// The origin of a column. A column that can't be found is an error, because an unknown origin must not count as plain.
     pub(super) fn origin(&self, column: &Column, scope: &Scope) -> Result<Origin> {
         match scope.find(column) {
             Some(origin) => Ok(origin.clone()),

@@ -1,8 +1,8 @@
 //! [`RefuseRawComparisons`]: no plan runs in which a plain comparison touches a label.
 //!
-//! The net knows nothing of meanings. It follows a mark: a column is marked where a marked column is anywhere in the
-//! expression that makes it, unless only counted or asked by our own functions. It runs after type coercion, so it sees
-//! what other rules made of a plan.
+//! The net knows nothing of meanings. It follows marks: a column is marked if the expression that computes it contains a
+//! marked column anywhere, except in a count or in a function of labels. It runs after type coercion, so it sees what other
+//! rules made of a plan.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl AnalyzerRule for RefuseRawComparisons {
     }
 }
 
-/// The protected column a column is made of, `None` if there is none.
+/// The protected column that a column is made of; `None` if there is none.
 type Mark = Option<String>;
 
 #[derive(Clone)]
@@ -58,16 +58,16 @@ struct Net<'a> {
 }
 
 impl Net<'_> {
-    /// The marks of a plan's columns, after a look at all its comparisons.
+    /// The marks of a plan's columns, after all its comparisons were checked.
     fn marks(&mut self, plan: &LogicalPlan) -> Result<Vec<Mark>> {
         match plan {
-            // What they hold is looked at when it is used.
+            // The plans inside are checked when they are used.
             LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) => return Ok(vec![None; plan.schema().fields().len()]),
             _ => {}
         }
         let mut inputs: Vec<Marked> = Vec::new();
         for input in plan.inputs() {
-            // Only a lateral join looks sideways, and then at what stands left of it.
+            // An input of a lateral join may refer to the inputs left of it.
             self.outer.push(inputs.clone());
             let marks = self.marks(input);
             self.outer.pop();

@@ -1,14 +1,14 @@
-//! [`PairsExec`]: all pairs of two columns' cells that could be equal, and [`FindPairs`], the rule that puts it in place
-//! of a join that compares every cell with every cell.
+//! [`PairsExec`]: finds all pairs of cells of two columns that could be equal. [`FindPairs`] is the rule that puts it in the
+//! place of a join that compares every cell with every cell.
 //!
 //! ```text
 //! NestedLoopJoinExec: join_type=Inner, filter=label AVLIKE value   =>   PairsExec: label AVLIKE value
 //! ```
 //!
 //! # Guarantee
-//! the same rows, in the same partitions
+//! The same rows in the same partitions.
 //! # Cost
-//! the left side is in memory; each cell of the right one meets a few of the left, see [`PairFinder`]
+//! The left side is in memory. Each cell of the right side is compared with a few cells of the left, see [`PairFinder`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -71,15 +71,15 @@ pub struct PairsExec {
     left: Arc<dyn ExecutionPlan>,
     right: Arc<dyn ExecutionPlan>,
     condition: PairCondition,
-    /// Positions of the columns that leave, in both sides' columns.
+    /// Positions of the output columns among the columns of both sides.
     projection: Vec<usize>,
-    /// Those of the join it stands for.
+    /// The properties of the join that it replaces.
     properties: Arc<PlanProperties>,
     found: Arc<OnceCell<Build>>,
     metrics: ExecutionPlanMetricsSet,
 }
 
-/// What is compared.
+/// The columns that are compared, and the function that compares them.
 #[derive(Clone)]
 struct PairCondition {
     function: Arc<ScalarUDF>,
@@ -89,7 +89,7 @@ struct PairCondition {
     is_left_first: bool,
 }
 
-/// The left side, to be looked up in.
+/// The left side, in memory.
 struct Build {
     rows: RecordBatch,
     finder: PairFinder,
@@ -97,7 +97,7 @@ struct Build {
 }
 
 impl PairsExec {
-    /// What does the same as a join, `None` where the join asks for something else.
+    /// The operator that does the same as a join; `None` if the join does something else.
     fn instead_of(join: &NestedLoopJoinExec) -> Option<PairsExec> {
         let filter = join.filter().filter(|_| *join.join_type() == JoinType::Inner)?;
         let call = filter.expression().downcast_ref::<ScalarFunctionExpr>()?;
@@ -130,7 +130,7 @@ impl PairsExec {
         })
     }
 
-    /// What a process needs to execute it, beside its inputs; `None` where it holds a function that is not ours.
+    /// What another process needs to execute it, beside its inputs; `None` if the function is not one of labels.
     pub fn carried(&self, hierarchies: &mut Vec<Arc<Hierarchy>>) -> Option<CarriedPairs> {
         let PairCondition { function, left, right, is_left_first } = &self.condition;
         Some(CarriedPairs {
@@ -142,7 +142,7 @@ impl PairsExec {
         })
     }
 
-    /// The operator that was carried; `None` where it was not written by [`PairsExec::carried`].
+    /// The operator that was carried; `None` if it was not written by [`PairsExec::carried`].
     pub fn of(
         carried: CarriedPairs,
         left: Arc<dyn ExecutionPlan>,
@@ -285,12 +285,12 @@ impl PairCondition {
     }
 }
 
-/// The right side's rows, on their way through the left side.
+/// The rows of the right side while they are looked up in the left side.
 struct Finding {
     found: Arc<OnceCell<Build>>,
     right: SendableRecordBatchStream,
     right_column: usize,
-    /// The rows at hand, their cells, and the first that was not looked up yet.
+    /// The current batch, its cells, and the first row that was not looked up yet.
     batch: Option<(RecordBatch, StringArray, usize)>,
     projection: Vec<usize>,
     schema: SchemaRef,

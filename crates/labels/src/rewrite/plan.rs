@@ -1,6 +1,7 @@
-//! Plans, node by node: each returns itself rewritten and one origin per column.
+//! Plans, node by node: each node is rewritten, and returns one origin per column.
 //!
-//! Every kind of node is named. One that is new to the engine must not let labels through until it is.
+//! The match names every kind of node, so a kind that is new in DataFusion does not compile until somebody has decided
+//! whether labels may pass through it.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use super::predicate::Polarity;
 use crate::meaning::Comparison;
 
 impl Rewriter<'_> {
-    /// A plan with its comparisons rewritten, and where its columns come from.
+    /// A plan with its comparisons rewritten, and the origins of its columns.
     pub(super) fn plan(&mut self, plan: LogicalPlan) -> Result<(LogicalPlan, Vec<Origin>)> {
         match plan {
             LogicalPlan::TableScan(scan) => self.scan(scan),
@@ -59,7 +60,7 @@ impl Rewriter<'_> {
             | LogicalPlan::Limit(_)
             | LogicalPlan::Repartition(_)
             | LogicalPlan::Distinct(Distinct::All(_)) => self.rebuilt(&plan),
-            // What they hold is analyzed when it is used.
+            // The plans inside are analyzed when they are used.
             LogicalPlan::Ddl(DdlStatement::CreateView(_)) | LogicalPlan::Statement(Statement::Prepare(_)) => {
                 Ok((plan, Vec::new()))
             }
@@ -97,7 +98,7 @@ impl Rewriter<'_> {
         Ok((Arc::new(input), scope, origins))
     }
 
-    /// A node that only hands on what its inputs have; of several, all origins one after the other.
+    /// A node that hands on the columns of its inputs. The origins of several inputs follow each other.
     fn rebuilt(&mut self, plan: &LogicalPlan) -> Result<(LogicalPlan, Vec<Origin>)> {
         let mut inputs = Vec::new();
         let mut scope = Scope::default();
@@ -112,7 +113,7 @@ impl Rewriter<'_> {
         Ok((plan.with_new_exprs(expressions, inputs)?, all_origins))
     }
 
-    /// Expressions that name columns keep their names, whatever became of a FILTER inside.
+    /// Expressions that define columns. They keep their names, even if a FILTER inside was rewritten.
     fn named(&mut self, expressions: Vec<Expr>, scope: &Scope) -> Result<(Vec<Expr>, Vec<Origin>)> {
         let names = NamePreserver::new_for_projection();
         let saved: Vec<_> = expressions.iter().map(|expression| names.save(expression)).collect();
@@ -160,7 +161,7 @@ impl Rewriter<'_> {
             let by_label = join.null_equality == NullEquality::NullEqualsNull;
             match left_origin.or(&right_origin).column() {
                 None => on.push((left_key, right_key)),
-                // INTERSECT and EXCEPT are joins in which NULL equals NULL: as DISTINCT does, they compare labels.
+                // INTERSECT and EXCEPT are joins in which NULL equals NULL. Like DISTINCT, they compare labels as texts.
                 Some(_) if by_label && left_origin == right_origin => on.push((left_key, right_key)),
                 Some(column) if by_label => return Err(RewriteError::SetOperation { column }.into()),
                 Some(_) => {
@@ -195,7 +196,7 @@ impl Rewriter<'_> {
         let (group_expr, _) = self.named(aggregate.group_expr, &scope)?;
         let (aggr_expr, new) = self.named(aggregate.aggr_expr, &scope)?;
         let aggregate = Aggregate::try_new(input, group_expr, aggr_expr)?;
-        // Grouping sets have a number of their own between keys and results.
+        // Grouping sets add a column with their number between keys and results.
         origins.resize(aggregate.schema.fields().len() - new.len(), Origin::Raw);
         origins.extend(new);
         Ok((LogicalPlan::Aggregate(aggregate), origins))
@@ -241,7 +242,7 @@ impl Rewriter<'_> {
         Ok((LogicalPlan::Values(Values { schema: values.schema, values: rows }), origins))
     }
 
-    /// The recursive term sees the query itself as a plain table, so labels must not enter.
+    /// The recursive term reads the query itself as a plain table, so labels must not enter it.
     fn recursive(&mut self, query: RecursiveQuery) -> Result<(LogicalPlan, Vec<Origin>)> {
         let (static_term, static_origins) = self.plan(query.static_term.as_ref().clone())?;
         let (recursive_term, recursive_origins) = self.plan(query.recursive_term.as_ref().clone())?;

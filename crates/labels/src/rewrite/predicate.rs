@@ -1,7 +1,7 @@
 //! Predicates in negation normal form, one comparison after the other.
 //!
-//! `NOT` moves inward only as far as labels need it: what touches none keeps its shape and its three truth values. A
-//! comparison with a label is never NULL, and false where a cell is NULL, so that its negation is a comparison of its own.
+//! `NOT` moves inward only to reach comparisons with labels. Parts without labels keep their shape and their three truth
+//! values. A comparison with a label is never NULL, and false if a cell is NULL, so its negation is a comparison of its own.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::meaning::{
     Comparison, Condition, CouldBe, CouldMatch, LetterCase, Meaning, MeaningError, Pattern, Point, Side, is_avlike,
 };
 
-/// The items of `IN (SELECT ...)`.
+/// The name of the subquery of `IN (SELECT ...)`.
 const ITEMS: &str = "__could_be_in";
 
 /// Whether a predicate or its negation is meant.
@@ -35,7 +35,7 @@ impl Polarity {
         }
     }
 
-    /// Flipped where a comparison is itself negated.
+    /// Flipped if a comparison is negated itself.
     fn of(self, negated: bool) -> Polarity {
         if negated { self.flipped() } else { self }
     }
@@ -56,7 +56,7 @@ impl Polarity {
 }
 
 impl Rewriter<'_> {
-    /// A predicate, or its negation, with every comparison with labels as a function.
+    /// A predicate, or its negation, in which every comparison with labels is a function.
     pub(super) fn predicate(&mut self, predicate: Expr, polarity: Polarity, scope: &Scope) -> Result<Expr> {
         match predicate {
             Expr::Exists(Exists { subquery, negated }) => {
@@ -88,8 +88,8 @@ impl Rewriter<'_> {
         }
     }
 
-    /// One side of a comparison. A cast of labels to the type of the values behind them asks nothing new; stored views
-    /// have such casts, because their types are settled already.
+    /// One side of a comparison. A cast of labels to the type of the values behind them is dropped. Stored views have such
+    /// casts, because types were coerced before they were stored.
     fn operand(&mut self, expression: Expr, scope: &Scope) -> Result<(Expr, Origin)> {
         if let Expr::Cast(cast) = &expression {
             let (inner, origin) = self.operand(cast.expr.as_ref().clone(), scope)?;
@@ -103,7 +103,7 @@ impl Rewriter<'_> {
         self.value(expression, scope)
     }
 
-    /// Whether labels may be in an expression: it names one, or has a subquery that may return some.
+    /// Whether an expression may contain labels: it names a column of labels, or has a subquery that may return some.
     fn touches(&self, expression: &Expr, scope: &Scope) -> Result<bool> {
         expression.exists(|part| {
             Ok(match part {
@@ -146,7 +146,7 @@ impl Rewriter<'_> {
         self.compare((left, left_origin), comparison, (right, right_origin), scope)
     }
 
-    /// A comparison of two rewritten sides, at least one of which has labels.
+    /// A comparison of two rewritten sides, at least one of which holds labels.
     pub(super) fn compare(
         &self,
         (left, left_origin): (Expr, Origin),
@@ -173,7 +173,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// `IS DISTINCT FROM` by its definition, since it treats NULL as a value.
+    /// `IS DISTINCT FROM`, expanded to its definition, because it treats NULL as a value.
     fn distinct(&mut self, binary: BinaryExpr, polarity: Polarity, scope: &Scope) -> Result<Expr> {
         let BinaryExpr { left, op, right } = binary;
         let (left, right) = (*left, *right);
@@ -247,7 +247,7 @@ impl Rewriter<'_> {
         let condition = match (polarity.of(negated), low, high) {
             (Polarity::Asserted, Some(low), Some(high)) => Condition::Between(low, high),
             (Polarity::Denied, Some(low), Some(high)) => Condition::NotBetween(low, high),
-            // Outside of half a range is known even if the other half is not.
+            // With one unknown bound, NOT BETWEEN can still be true beyond the other.
             (Polarity::Denied, Some(low), None) => Condition::Compare(Comparison::Less, low),
             (Polarity::Denied, None, Some(high)) => Condition::Compare(Comparison::Greater, high),
             _ => return Ok(lit(false)),
@@ -306,7 +306,7 @@ impl Rewriter<'_> {
             }
             other => Ok(Transformed::no(other)),
         })?;
-        // A name of its own, for both queries may read the same table.
+        // The subquery gets a name of its own, because both queries may read the same table.
         let items = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone()).alias(ITEMS)?.build()?;
         let item = Expr::Column(items.schema().columns().swap_remove(0));
         let inner = Scope::of(items.schema(), std::slice::from_ref(&item_origin));

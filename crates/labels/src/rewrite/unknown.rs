@@ -1,17 +1,17 @@
-//! [`KeepUnknown`]: lists of values stay unknown where what is looked up in them is null.
+//! [`KeepUnknown`]: `n IN (...)` stays unknown if `n` is null.
 //!
-//! DataFusion 55 merges lists that are asked of the same expression, and takes what is left empty for false, or for
-//! true where it is denied: `n NOT IN (1) OR n NOT IN (2)` holds of every row, also where `n` is null and SQL says
-//! neither yes nor no. Later releases do it right (apache/datafusion#24258); until then this rule writes beside such a
-//! list what it is of null: `n IN (1)` becomes `n IN (1) OR n IS NULL AND NULL`.
+//! DataFusion 55 merges IN lists of the same expression. It replaces a list that becomes empty by false, and a negated one
+//! by true: `n NOT IN (1) OR n NOT IN (2)` becomes true for every row, although it is unknown in SQL if `n` is null. Later
+//! releases are right (apache/datafusion#24258). Until then this rule adds the case of null to such a list: `n IN (1)`
+//! becomes `n IN (1) OR n IS NULL AND NULL`.
 //!
 //! # Guarantee
-//! Whatever becomes of lists, of null an expression is what it was. Of null `x OR NULL` is unknown for an `x` that is
-//! unknown or false, so to take a list for false there changes nothing; for denied ones the same with the signs turned.
+//! If `n` is null, the expression keeps its value when DataFusion replaces a list. `x OR NULL` is unknown if `x` is unknown
+//! or false, so replacing the list by false changes nothing. The same holds for negated lists with AND and true.
 //! # Deviations
-//! A condition that only asks whether a row stays takes unknown for false anyway, so lists in it that can't become true
-//! that way are left as they are, for the sake of whoever looks rows up by them. Equalities are taken for lists where
-//! an expression has several of one column; those that meet only when projections are merged are not seen.
+//! A filter treats unknown as false, so lists in it that can't wrongly become true are left alone, because tables look rows
+//! up by them. Several equalities of one column count as lists, because DataFusion merges them, too. Equalities that meet
+//! only when projections are merged are not found.
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -22,7 +22,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, lit};
 use datafusion::optimizer::AnalyzerRule;
 
-/// The analyzer rule that keeps what lists are of null. It must run after types are coerced.
+/// The analyzer rule that keeps IN lists unknown for null. It must run after types are coerced.
 #[derive(Debug, Default)]
 pub struct KeepUnknown;
 
@@ -61,19 +61,19 @@ fn keep_in_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         Ok(Transformed::yes(name.restore(keeper.keep(expression, place)?)))
     };
     let kept = plan.map_expressions(|expression| match expression {
-        // Its parts have names, and itself none.
+        // The parts of a grouping set have names, the set itself has none.
         Expr::GroupingSet(_) => expression.map_children(&mut keep),
         _ => keep(expression),
     })?;
     kept.map_data(LogicalPlan::recompute_schema)
 }
 
-/// Where a list stands.
+/// Where in an expression a list is.
 #[derive(Clone, Copy)]
 enum Place {
-    /// Where it decides whether a row stays, through AND, OR and NOT.
+    /// In a filter, below nothing but AND, OR and NOT.
     Condition { denied: bool, below_or: bool },
-    /// Where unknown and false differ.
+    /// Anywhere else, where unknown and false differ.
     Value,
 }
 
@@ -117,11 +117,13 @@ impl Keeper<'_> {
         }
     }
 
-    /// What a list is asked of, and whether it is denied.
+    /// The expression that is looked up in a list, and whether the list is negated.
     fn looked_up<'e>(&self, expression: &'e Expr) -> Option<(&'e Expr, bool)> {
         match expression {
             Expr::InList(InList { expr, negated, .. }) => Some((expr, *negated)),
-            _ => column_of_equality(expression).filter(|column| self.equalities.contains(column)).map(|it| (it, false)),
+            _ => column_of_equality(expression)
+                .filter(|column| self.equalities.contains(column))
+                .map(|column| (column, false)),
         }
     }
 }

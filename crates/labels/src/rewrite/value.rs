@@ -1,4 +1,5 @@
-//! Expressions whose value is shown, grouped, sorted or counted: what they are made of decides what they are.
+//! Expressions whose value is shown, grouped, sorted or counted. An expression made of labels holds labels, may be shown
+//! but not compared, or is refused.
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -14,7 +15,7 @@ use super::predicate::Polarity;
 use crate::meaning::{CouldBe, CouldMatch};
 
 impl Rewriter<'_> {
-    /// An expression with its subqueries rewritten, and where its value comes from.
+    /// An expression with its subqueries rewritten, and the origin of its value.
     pub(super) fn value(&mut self, expression: Expr, scope: &Scope) -> Result<(Expr, Origin)> {
         match expression {
             Expr::Column(ref column) => {
@@ -92,7 +93,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// A subquery of an expression, and where its first column comes from.
+    /// A subquery of an expression, rewritten, and the origin of its first column.
     pub(super) fn subquery(&mut self, subquery: &Subquery, scope: &Scope) -> Result<(Subquery, Origin)> {
         self.outer.push(scope.clone());
         let rewritten = self.plan(subquery.subquery.as_ref().clone());
@@ -139,13 +140,13 @@ impl Rewriter<'_> {
     }
 }
 
-/// Whether a call is one of our own.
+/// Whether a call asks labels: a [`CouldBe`] or a [`CouldMatch`].
 pub(super) fn asks_labels(call: &ScalarFunction) -> bool {
     call.func.inner().is::<CouldBe>() || call.func.inner().is::<CouldMatch>()
 }
 
-/// A column of an enclosing query that one of our functions is asked about. The engine turns a scalar subquery that
-/// depends on its row into a join only if plain equality ties them.
+/// A column of an enclosing query that a function of labels in this plan takes as an argument. DataFusion can turn a
+/// scalar subquery that depends on the outer row into a join only if a plain equality connects them.
 fn label_from_outside(plan: &LogicalPlan) -> Result<Option<String>> {
     let mut found = None;
     plan.apply_with_subqueries(|node| {
@@ -224,7 +225,7 @@ fn is_regex(operator: Operator) -> bool {
     )
 }
 
-/// The name people know an expression by.
+/// The name of an expression in messages.
 pub(super) fn kind(expression: &Expr) -> String {
     match expression {
         Expr::BinaryExpr(binary) => format!("the operator {}", binary.op),

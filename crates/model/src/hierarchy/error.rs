@@ -1,91 +1,50 @@
-//! What can be wrong with a hierarchy's file. Problems name lines and positions, never labels: those are values of
-//! the private column.
+//! Faults of a hierarchy file. Messages name lines and positions, never labels, because labels are values of the
+//! private column.
 
-/// One problem of a hierarchy's file. Lines and positions count from 1.
+/// One fault of a hierarchy file. Lines and positions count from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum HierarchyError {
-    /// Nothing but blank lines.
+    /// The file has only blank lines.
     #[error("the hierarchy has no rows")]
     NoRows,
-    /// A quote opens a label and none ends it.
+    /// A quote opens a label, and no quote closes it.
     #[error("line {line}: a quoted label is not closed")]
-    UnclosedQuote {
-        /// The row's line.
-        line: usize,
-    },
+    UnclosedQuote { line: usize },
     /// Something other than a separator follows a closing quote.
     #[error("line {line}: text follows a closing quote")]
-    TextAfterQuote {
-        /// The row's line.
-        line: usize,
-    },
+    TextAfterQuote { line: usize },
     /// A label without characters.
     #[error("line {line}: label {position} is empty")]
-    EmptyLabel {
-        /// The row's line.
-        line: usize,
-        /// The label's position in the row.
-        position: usize,
-    },
+    EmptyLabel { line: usize, position: usize },
     /// A row of a single label.
     #[error("line {line}: the row has a value but no parent")]
-    NoParent {
-        /// The row's line.
-        line: usize,
-    },
-    /// A row of edges that is no pair.
-    #[error("line {line}: an edge is a child and its parent, and this row has {n_labels} labels")]
-    NotAnEdge {
-        /// The row's line.
-        line: usize,
-        /// How many labels it has.
-        n_labels: usize,
-    },
-    /// A value that begins two rows which lead to different parents.
-    #[error("line {line}: the value of line {earlier} again, on another path")]
-    SecondPath {
-        /// The row's line.
-        line: usize,
-        /// Where the value stood before.
-        earlier: usize,
-    },
+    NoParent { line: usize },
+    /// A row of edges that is not a pair.
+    #[error("line {line}: an edge is a child and its parent, but this row has {n_labels} labels")]
+    NotAnEdge { line: usize, n_labels: usize },
+    /// A value that begins two rows with different parents.
+    #[error("line {line}: the value is the same as in line {earlier}, but its path differs")]
+    SecondPath { line: usize, earlier: usize },
     /// A label below two parents.
     #[error("line {line}: label {position} has another parent than in line {earlier}")]
-    SecondParent {
-        /// The row's line.
-        line: usize,
-        /// The label's position in the row.
-        position: usize,
-        /// Where it got its first parent.
-        earlier: usize,
-    },
+    SecondParent { line: usize, position: usize, earlier: usize },
     /// A value that is also an ancestor.
-    #[error("line {line}: the value of this row is an ancestor of others in line {inner}")]
-    ValueIsInner {
-        /// The row's line.
-        line: usize,
-        /// A line where it is an ancestor.
-        inner: usize,
-    },
+    #[error("line {line}: the value of this row is an ancestor of another value in line {inner}")]
+    ValueIsInner { line: usize, inner: usize },
     /// Labels that are their own ancestors.
-    #[error("{}: following the parents leads back to where it began", render_lines(.lines))]
-    Cycle {
-        /// The lines whose parents form the cycle.
-        lines: Vec<usize>,
-    },
+    #[error("{}: the parents form a circle", render_lines(.lines))]
+    Cycle { lines: Vec<usize> },
     /// Several topmost labels, and the name of the root to be added above them is taken.
-    #[error("there are {n_tops} topmost labels, and the root '*' cannot be added above them: line {line} uses '*'")]
-    RootTaken {
-        /// How many labels have no parent.
-        n_tops: usize,
-        /// Where `*` is used.
-        line: usize,
-    },
+    #[error(
+        "there are {n_tops} topmost labels, but the root '*' can't be added above them, because line {line} uses '*'"
+    )]
+    RootTaken { n_tops: usize, line: usize },
 }
 
 impl HierarchyError {
-    /// What to do about it.
+    /// What to do about the fault.
     pub fn hint(&self) -> &'static str {
         match self {
             HierarchyError::NoRows => "write one row per value, from the value up to the root: value;parent;...;*",
@@ -102,22 +61,18 @@ impl HierarchyError {
                 "a label is one node of the tree: give it the same parent everywhere, or two different names"
             }
             HierarchyError::ValueIsInner { .. } => {
-                "only values without anything below them begin a row: rename the ancestor"
+                "rename the ancestor, because only values without anything below them may begin a row"
             }
-            HierarchyError::Cycle { .. } => "let every path end in the root, without meeting a label twice",
+            HierarchyError::Cycle { .. } => "make every path end in the root, and name no label twice on the way",
             HierarchyError::RootTaken { .. } => "end every row in one common root",
         }
     }
 }
 
-/// All problems of a hierarchy's file, in the order of their lines.
+/// All faults of a hierarchy file, in the order of their lines.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", render_problems(.0))]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct HierarchyErrors(pub Vec<HierarchyError>);
-
-fn render_problems(problems: &[HierarchyError]) -> String {
-    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
-}
 
 fn render_lines(lines: &[usize]) -> String {
     match lines {

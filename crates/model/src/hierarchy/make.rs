@@ -1,11 +1,11 @@
-//! Hierarchies by rule, from the values a column holds.
+//! Makes hierarchies by rule, from the values of a column.
 //!
 //! # Guarantee
-//! Every value is a leaf, no label names two nodes, and every range covers what is below it exactly: bounds are
+//! Every value is a leaf, no label names two nodes, and every range covers exactly the values below it. Bounds are
 //! computed in decimals, never in binary fractions.
 //! # Deviations
-//! Leaves stand in the order of their values (masked from the left: of their endings), not of the file, so that the
-//! order of the input's rows changes nothing. Timestamps with an offset belong to their day in UTC.
+//! Leaves are in the order of their values (for masks from the left, of their endings), not in the order of the file.
+//! So the order of input rows changes nothing. Timestamps with an offset belong to their day in UTC.
 //! # Cost
 //! O(n log n) in the distinct values, one node per value and level.
 
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::Hierarchy;
 use crate::{Decimal, Notation, Texts, Value, ValueType};
 
-/// How a hierarchy is made from a column's values.
+/// A rule that makes a hierarchy from the values of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rule {
     /// Numbers into ranges of these widths, each a multiple of the one before: `23 -> [20,24] -> [20,29] -> *`.
@@ -30,6 +30,7 @@ pub enum Rule {
 
 /// The side from which characters are masked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum MaskSide {
     /// The last characters first: prefixes stay.
@@ -40,6 +41,7 @@ pub enum MaskSide {
 
 /// A level of dates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum DateLevel {
     /// `1984-03-17`, for timestamps; a date is its own day.
@@ -54,31 +56,23 @@ pub enum DateLevel {
     Decade,
 }
 
-/// Why a rule does not fit a column's values. Says how many values, never which.
+/// Why a rule does not fit the values of a column. Messages say how many values are concerned, never which.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum MakeError {
     /// Steps without a width.
     #[error("the steps are empty")]
     NoSteps,
     /// A width that is not above zero, or not finite.
     #[error("step {position} is not a number above 0")]
-    BadStep {
-        /// Its position, from 1.
-        position: usize,
-    },
-    /// A width that does not nest.
+    BadStep { position: usize },
+    /// A width that is not a multiple of the width before it.
     #[error("step {position} is not a multiple of the step before it")]
-    StepNotMultiple {
-        /// Its position, from 1.
-        position: usize,
-    },
-    /// A broken width for whole numbers.
+    StepNotMultiple { position: usize },
+    /// A fractional width for whole numbers.
     #[error("step {position} is not a whole number, but the column's values are")]
-    StepNotWhole {
-        /// Its position, from 1.
-        position: usize,
-    },
+    StepNotWhole { position: usize },
     /// Dates without a level.
     #[error("the date levels are empty")]
     NoDateLevels,
@@ -86,51 +80,27 @@ pub enum MakeError {
     #[error("the date levels are not in the order day, month, quarter, year, decade")]
     DateLevelsOutOfOrder,
     /// A rule for another type.
-    #[error("{rule} need {needed}, and the column's values are of type {value_type}")]
-    WrongType {
-        /// The rule.
-        rule: &'static str,
-        /// What it works on.
-        needed: &'static str,
-        /// What the column holds.
-        value_type: ValueType,
-    },
+    #[error("{rule} need {needed}, but the column's values are of type {value_type}")]
+    WrongType { rule: &'static str, needed: &'static str, value_type: ValueType },
     /// Values that are not of the column's type.
     #[error("values that are not of the column's type {value_type}: {n_values} distinct")]
-    NotOfType {
-        /// How many.
-        n_values: usize,
-        /// The column's type.
-        value_type: ValueType,
-    },
+    NotOfType { n_values: usize, value_type: ValueType },
     /// Numbers whose ranges need more than 38 digits.
     #[error("values with too many digits for steps: {n_values} distinct")]
-    TooManyDigits {
-        /// How many.
-        n_values: usize,
-    },
+    TooManyDigits { n_values: usize },
     /// Years that no label can show.
     #[error("values outside the years 0000 to 9999: {n_values} distinct")]
-    YearOutOfRange {
-        /// How many.
-        n_values: usize,
-    },
-    /// Values that look like what the rule makes.
+    YearOutOfRange { n_values: usize },
+    /// Values that look like labels that the rule makes.
     #[error("values that are spelled like a label the rule makes: {n_values} distinct")]
-    ValueIsLabel {
-        /// How many.
-        n_values: usize,
-    },
+    ValueIsLabel { n_values: usize },
     /// Labels that name two nodes.
-    #[error("labels that would stand for two groups, because values hold '*' themselves: {n_labels}")]
-    LabelsClash {
-        /// How many labels.
-        n_labels: usize,
-    },
+    #[error("labels that would stand for two groups, because values already contain '*': {n_labels}")]
+    LabelsClash { n_labels: usize },
 }
 
 impl MakeError {
-    /// What to do about it, where there is a remedy.
+    /// What to do about the fault.
     pub fn hint(&self) -> &'static str {
         match self {
             MakeError::NoSteps | MakeError::BadStep { .. } | MakeError::StepNotMultiple { .. } => {
@@ -143,7 +113,9 @@ impl MakeError {
             MakeError::WrongType { .. } | MakeError::NotOfType { .. } => {
                 "say what the values are with type, or choose another rule: steps, mask, dates or flat"
             }
-            MakeError::TooManyDigits { .. } => "give the column a hierarchy file, or none: numeric ranges",
+            MakeError::TooManyDigits { .. } => {
+                "give the column a hierarchy file, or no hierarchy, so that it shows ranges"
+            }
             MakeError::YearOutOfRange { .. } => {
                 "correct the dates, or give date_format if they are written another way"
             }
@@ -155,10 +127,10 @@ impl MakeError {
 }
 
 impl Rule {
-    /// Whether the rule is one, whatever the values.
+    /// Checks the rule itself, before values are known.
     ///
     /// # Errors
-    /// Where steps or date levels do not nest.
+    /// If steps or date levels do not nest.
     pub fn check(&self) -> Result<(), MakeError> {
         match self {
             Rule::Steps(steps) => nested_steps(steps).map(|_| ()),
@@ -170,20 +142,21 @@ impl Rule {
         }
     }
 
-    /// Makes the hierarchy of these distinct values, leaves in the values' order.
+    /// Makes the hierarchy of these distinct values, with leaves in the order of the values.
     ///
     /// # Errors
-    /// Where the rule does not fit the values' type, or a label it makes is itself a value.
+    /// If the rule does not fit the type of the values, or a label that it makes is itself a value.
     pub fn make(&self, values: &Texts, value_type: ValueType, notation: &Notation) -> Result<Hierarchy, MakeError> {
         let longest = values.iter().map(|text| text.chars().count()).max().unwrap_or(0);
         self.make_below(&"*".repeat(longest.max(1)), values, value_type, notation)
     }
 
-    /// Makes the part of a hierarchy whose root is known that has these values: masks are as long as the root, whatever
-    /// values are looked at. A value that is longer shows as many characters as leave one to hide.
+    /// Makes the part of a hierarchy with these values, if the root of the whole hierarchy is known. Masks are as long
+    /// as the root, even if these values are shorter. A value that is longer than the root keeps at most one character
+    /// less than the root.
     ///
     /// # Errors
-    /// As [`Rule::make`].
+    /// The same as [`Rule::make`].
     pub fn make_below(
         &self,
         root: &str,
@@ -259,7 +232,7 @@ fn nested_steps(steps: &[f64]) -> Result<Vec<Decimal>, MakeError> {
     Ok(exact_steps)
 }
 
-/// The number as a decimal; of a float, the shortest one that reads back as the same float.
+/// The number as a decimal. A float becomes the shortest decimal that is read back as the same float.
 fn exact(value: Value<'_>) -> Option<Decimal> {
     match value {
         Value::Integer(number) => Some(Decimal { mantissa: i128::from(number), scale: 0 }),
@@ -269,14 +242,15 @@ fn exact(value: Value<'_>) -> Option<Decimal> {
     }
 }
 
-/// Both mantissas at the larger of the two scales, `None` where that takes more digits than there are.
+/// Both mantissas at the larger of the two scales; `None` if that takes more digits than fit.
 fn align(a: Decimal, b: Decimal) -> Option<(i128, i128, u32)> {
     let scale = a.scale.max(b.scale);
     let at_scale = |number: Decimal| number.mantissa.checked_mul(10_i128.checked_pow(scale - number.scale)?);
     Some((at_scale(a)?, at_scale(b)?, scale))
 }
 
-/// `[20,24]` for integers, which holds both ends; `[20,25)` for fractions, which holds the lower.
+/// The label of a range: `[20,24]` for integers, with both bounds included, or `[20,25)` for fractions, without the
+/// upper one.
 fn render_range(
     number: Decimal,
     step: Decimal,
@@ -331,7 +305,7 @@ fn make_mask(side: MaskSide, root: &str, values: &Texts) -> Result<Hierarchy, Ma
     build(root, leaves)
 }
 
-/// The text with so many characters kept, filled with stars.
+/// The text with this many characters kept and the rest replaced by stars.
 fn mask(side: MaskSide, text: &str, n_kept: usize, width: usize) -> String {
     let mut masked = String::with_capacity(text.len().max(width));
     let n_stars = width - n_kept;
@@ -348,7 +322,7 @@ fn mask(side: MaskSide, text: &str, n_kept: usize, width: usize) -> String {
     masked
 }
 
-/// How many characters two texts begin with alike.
+/// The number of characters that two texts have in common at their beginning.
 fn n_equal(one: impl Iterator<Item = char>, other: impl Iterator<Item = char>) -> usize {
     one.zip(other).take_while(|(one, other)| one == other).count()
 }
@@ -401,7 +375,7 @@ fn render_level(day: NaiveDate, level: DateLevel) -> String {
     }
 }
 
-/// Values with their texts, in the values' order and equal ones in their texts'.
+/// Values with their texts, in the order of values. Equal values are in the order of their texts.
 fn sort_by_value<'a>(
     values: &'a Texts,
     value_type: ValueType,
@@ -416,12 +390,12 @@ fn sort_by_value<'a>(
     Ok(sorted)
 }
 
-/// A leaf on its way into a tree. Leaves that share an ancestor follow each other.
+/// A leaf with its ancestors. Leaves that share an ancestor follow each other.
 struct Leaf<'a> {
     text: &'a str,
-    /// So many ancestors below the root it has in common with the leaf before.
+    /// The number of ancestors below the root that the leaf shares with the leaf before.
     n_shared: usize,
-    /// The others, coarsest first.
+    /// The other ancestors, coarsest first.
     ancestors: Vec<String>,
 }
 

@@ -1,11 +1,11 @@
 //! Hierarchies from text: ARX's paths and (child, parent) edges.
 //!
 //! # Guarantee
-//! What is read is a tree whose leaves are exactly the values; a file that is none is refused with every problem it
-//! has, not only the first.
+//! The result is a tree whose leaves are exactly the values. A file that is not a tree is refused with all of its
+//! faults, not only the first.
 //! # Deviations
-//! ARX wants rows of one length; here they may differ. A label repeated along a path (`Other;Other;*`, ARX's way to
-//! keep the length) is one node. Where the paths have no common root, `*` becomes it.
+//! ARX requires rows of equal length; here they may differ. A label that is repeated along a path (`Other;Other;*`,
+//! which ARX uses to keep the length) is one node. If the paths have no common root, `*` becomes the root.
 //! # Cost
 //! Linear in the text.
 
@@ -51,7 +51,8 @@ impl Hierarchy {
 struct Draft<'t> {
     by_label: HashMap<Cow<'t, str>, u32>,
     nodes: Vec<DraftNode<'t>>,
-    /// Second parents already reported, by label and parent: a file repeats the same mistake in many rows.
+    /// Second parents that were reported already, by label and parent, because a file may repeat the same mistake in
+    /// many rows.
     reported: HashSet<(u32, u32)>,
     problems: Vec<HierarchyError>,
 }
@@ -59,7 +60,7 @@ struct Draft<'t> {
 struct DraftNode<'t> {
     label: Cow<'t, str>,
     parent: Option<Edge>,
-    /// The first line in which it occurs at all, begins a path, or is an ancestor.
+    /// The first lines in which the label occurs at all, begins a path, and is an ancestor.
     first_line: usize,
     value_line: Option<usize>,
     inner_line: Option<usize>,
@@ -74,9 +75,9 @@ struct Edge {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EdgeKind {
-    /// From the value that begins a path.
+    /// The label is the value that begins a path.
     Value,
-    /// From an ancestor, or given as an edge.
+    /// The label is an ancestor, or the child of an edge.
     Other,
 }
 
@@ -149,7 +150,8 @@ impl<'t> Draft<'t> {
         }
         let tops: Vec<u32> =
             (0..self.nodes.len() as u32).filter(|&node| self.nodes[node as usize].parent.is_none()).collect();
-        // A row that could not be read may have joined two tops, so nothing is said about them then.
+        // A row that could not be read may have joined two topmost labels, so these are checked only if all rows were
+        // read.
         if tops.len() > 1
             && all_rows_are_in
             && let Some(&taken) = self.by_label.get(ADDED_ROOT)
@@ -165,7 +167,7 @@ impl<'t> Draft<'t> {
         }
     }
 
-    /// Reports each cycle once, and says for every label whether it is on one.
+    /// Reports each cycle once, and returns for every label whether it is on a cycle.
     fn find_cycles(&mut self) -> Vec<bool> {
         const UNSEEN: u32 = u32::MAX;
         let n_nodes = self.nodes.len();
@@ -317,10 +319,10 @@ mod tests {
         assert_eq!(
             path_problems("a;b;*\nb;c;*\n;x\nlonely\na;c;*\nd;b;c;*\n\"open;*\n"),
             "line 2: label 1 has another parent than in line 1\n\
-             line 2: the value of this row is an ancestor of others in line 1\n\
+             line 2: the value of this row is an ancestor of another value in line 1\n\
              line 3: label 1 is empty\n\
              line 4: the row has a value but no parent\n\
-             line 5: the value of line 1 again, on another path\n\
+             line 5: the value is the same as in line 1, but its path differs\n\
              line 7: a quoted label is not closed"
         );
     }
@@ -334,17 +336,17 @@ mod tests {
     fn a_repeated_label_that_has_children_is_no_value() {
         assert_eq!(
             path_problems("Other;Other;*\nCook;Other;*"),
-            "line 1: the value of this row is an ancestor of others in line 2"
+            "line 1: the value of this row is an ancestor of another value in line 2"
         );
     }
 
     #[test]
     fn cycles_are_reported_with_all_their_lines() {
-        assert_eq!(path_problems("a;b;a"), "line 1: following the parents leads back to where it began");
+        assert_eq!(path_problems("a;b;a"), "line 1: the parents form a circle");
         assert_eq!(
             edge_problems("a;b\nb;c\nx;y\nc;a\nd;a\ny;y"),
-            "lines 1, 2 and 4: following the parents leads back to where it began\n\
-             line 6: following the parents leads back to where it began"
+            "lines 1, 2 and 4: the parents form a circle\n\
+             line 6: the parents form a circle"
         );
     }
 
@@ -352,7 +354,7 @@ mod tests {
     fn an_edge_has_two_labels_and_one_parent() {
         assert_eq!(
             edge_problems("a;b;c\nd\ne;f\ne;g"),
-            "line 1: an edge is a child and its parent, and this row has 3 labels\n\
+            "line 1: an edge is a child and its parent, but this row has 3 labels\n\
              line 2: the row has a value but no parent\n\
              line 4: label 1 has another parent than in line 3"
         );
@@ -362,7 +364,7 @@ mod tests {
     fn a_root_that_is_taken_is_not_added() {
         assert_eq!(
             path_problems("a;b;*\nc;d"),
-            "there are 2 topmost labels, and the root '*' cannot be added above them: line 1 uses '*'"
+            "there are 2 topmost labels, but the root '*' can't be added above them, because line 1 uses '*'"
         );
     }
 

@@ -1,18 +1,18 @@
-//! The rows of a hierarchy's file: labels between `;` or `,`, found by itself, optionally in double quotes.
+//! The rows of a hierarchy file: labels between `;` or `,`, whichever the file uses, optionally in double quotes.
 //!
-//! A row is one line, also where a quote is left open, so that one bad line hides no other.
+//! A row is one line, even if a quote is left open, so that one bad line does not hide the lines after it.
 
 use std::borrow::Cow;
 
 use super::HierarchyError;
 
-/// One row and the line it stands in, counted from 1.
+/// One row and its line, counted from 1.
 pub(super) struct Row<'t> {
     pub(super) line: usize,
     pub(super) labels: Vec<Cow<'t, str>>,
 }
 
-/// All rows that can be read. Problems with the others are appended.
+/// All rows that can be read. Adds a fault for each of the others.
 pub(super) fn read_rows<'t>(text: &'t str, problems: &mut Vec<HierarchyError>) -> Vec<Row<'t>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = || text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
@@ -32,7 +32,8 @@ pub(super) fn read_rows<'t>(text: &'t str, problems: &mut Vec<HierarchyError>) -
     rows
 }
 
-/// The separator that more lines hold outside of quotes, `;` where it is a draw: labels such as `[20,29]` hold commas.
+/// The separator that more lines contain outside of quotes. If both occur equally often it is `;`, because labels such
+/// as `[20,29]` contain commas.
 fn find_separator<'t>(lines: impl Iterator<Item = &'t str>) -> u8 {
     let (mut with_semicolon, mut with_comma) = (0usize, 0usize);
     for line in lines {
@@ -63,7 +64,7 @@ fn read_row(text: &str, line: usize, separator: u8) -> Result<Row<'_>, Hierarchy
                 (Cow::Borrowed(&rest[..end]), &rest[end..])
             }
         };
-        // The empty text is a value like any other where it is spelled out, but it never names an ancestor.
+        // A quoted empty text is a value like any other, but it can't be the label of an ancestor.
         let spelled_out_value = labels.is_empty() && rest.starts_with('"');
         if label.is_empty() && !spelled_out_value {
             return Err(HierarchyError::EmptyLabel { line, position: labels.len() + 1 });
@@ -77,7 +78,7 @@ fn read_row(text: &str, line: usize, separator: u8) -> Result<Row<'_>, Hierarchy
     }
 }
 
-/// The label up to its closing quote, and what follows it.
+/// The label up to its closing quote, and the rest of the line.
 fn read_quoted(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let mut from = 0;
     loop {

@@ -1,9 +1,9 @@
-//! How the cells of a release are read: what `manifest.json` says about the file of a table and about each column, so
-//! that nobody needs the spec to understand them. `docs/read-a-release.md` explains every key to readers.
+//! How the cells of a release are read: the keys of `manifest.json` about the file of a table and about each column.
+//! With them, readers understand the cells without the spec. `docs/read-a-release.md` explains every key to readers.
 //!
 //! # Guarantee
-//! Nothing here depends on a private value, except through what the released cells show and through the type of a
-//! column that is generalized or whose order counts. [`LabelsManifest`] says why for each rule.
+//! Nothing here depends on a private value, except through the released cells, and through the type of a column that is
+//! generalized or whose order matters. [`LabelsManifest`] says why for each rule.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,8 +12,9 @@ use crate::{Notation, ValueType};
 
 /// How a CSV file is read. The first line names the columns, lines end with LF, and cells are quoted as in RFC 4180.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CsvManifest {
-    /// Between cells.
+    /// The character between cells.
     pub separator: char,
     /// The encoding of the file.
     pub encoding: String,
@@ -30,40 +31,41 @@ impl CsvManifest {
 
 /// One released column.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ColumnManifest {
-    /// Its role, in the spec's words; of a quasi column written as two, [`ColumnManifest::LOWER_BOUND`] or
+    /// The role, as in the spec; for a quasi column that is written as two columns, [`ColumnManifest::LOWER_BOUND`] or
     /// [`ColumnManifest::UPPER_BOUND`].
     pub role: String,
-    /// The type of its values, or [`ColumnManifest::OTHER_TYPE`].
+    /// The type of the values, or [`ColumnManifest::OTHER_TYPE`].
     #[serde(rename = "type")]
     pub value_type: String,
-    /// `text` where the verifier told the cells of a sensitive column apart by their texts although they have a type:
-    /// `1.5` and `1.50` then count as two values.
+    /// `text` if the verifier compared the cells of a sensitive column by their texts although they have a type, so
+    /// that `1.5` and `1.50` count as two values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compared_as: Option<String>,
-    /// The decimal sign, where it is not a point.
+    /// The decimal sign, if it is not a point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decimal: Option<char>,
-    /// The `strftime` format of dates and timestamps, where they are not written as in ISO 8601.
+    /// The `strftime` format of dates and timestamps, if they are not written as in ISO 8601.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub date_format: Option<String>,
-    /// What the labels of a generalized column stand for. Releases of earlier versions don't say it.
+    /// What the labels of a generalized column stand for. Absent in releases of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<LabelsManifest>,
 }
 
 impl ColumnManifest {
-    /// The role of the column that holds the lowest value each quasi cell may stand for. It is named after the quasi
-    /// column with `_lo` behind, and the column of upper bounds stands next to it.
+    /// The role of the column with the lowest value that each quasi cell may stand for. Its name is that of the quasi
+    /// column with `_lo` appended, and the column of upper bounds follows it.
     pub const LOWER_BOUND: &'static str = "quasi_lo";
-    /// The role of the column that holds the highest one, named with `_hi` behind.
+    /// The role of the column with the highest value, named with `_hi` appended.
     pub const UPPER_BOUND: &'static str = "quasi_hi";
     /// The type of columns whose Arrow type no [`ValueType`] describes, such as lists.
     pub const OTHER_TYPE: &'static str = "other";
-    /// What [`ColumnManifest::compared_as`] says.
+    /// The word in [`ColumnManifest::compared_as`].
     pub const AS_TEXT: &'static str = "text";
 
-    /// A column of this role and type, of which nothing else is said.
+    /// A column of this role and type, with all other keys absent.
     pub fn new(role: impl Into<String>, value_type: impl Into<String>) -> Self {
         ColumnManifest {
             role: role.into(),
@@ -75,7 +77,7 @@ impl ColumnManifest {
         }
     }
 
-    /// The same column, whose numbers and dates are spelled like this. Only what matters for its type is said.
+    /// Adds how numbers and dates are spelled, as far as it matters for the type of the column.
     #[must_use]
     pub fn spelled(mut self, value_type: ValueType, notation: &Notation) -> Self {
         match value_type {
@@ -86,7 +88,7 @@ impl ColumnManifest {
         self
     }
 
-    /// How its numbers and dates are spelled.
+    /// How numbers and dates are spelled.
     pub fn notation(&self) -> Notation {
         Notation { decimal_comma: self.decimal == Some(','), date_format: self.date_format.clone() }
     }
@@ -94,10 +96,11 @@ impl ColumnManifest {
 
 /// The rule that made the labels of a generalized column.
 ///
-/// A rule is part of the spec, so it says nothing about the data. What a rule needs beside it is limited to what the
-/// labels themselves show: the width of masks stands here only where a mask is shown, the root of a hierarchy only where
-/// the root is shown, and the released part of a hierarchy file has the shown labels and no others.
+/// A rule is part of the spec, so it tells nothing about the data. Its parameters are limited to what the labels
+/// themselves show: the width of masks is present only if a mask is shown, the root of a hierarchy only if the root is
+/// shown, and the released part of a hierarchy file contains only the shown labels.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "rule", rename_all = "lowercase")]
 pub enum LabelsManifest {
     /// A value, or `*` for everything.
@@ -109,11 +112,11 @@ pub enum LabelsManifest {
         /// The widths, smallest first.
         steps: Vec<f64>,
     },
-    /// A value, or a text whose other characters are hidden by `*`.
+    /// A value, or a mask: a text that shows some characters of a value and `*` in place of the others.
     Mask {
         /// Which characters are hidden first.
         side: MaskSide,
-        /// How many characters masks have; absent where no mask is shown.
+        /// The number of characters of a mask; absent if no mask is shown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         width: Option<u32>,
     },
@@ -122,15 +125,15 @@ pub enum LabelsManifest {
         /// The periods, shortest first.
         levels: Vec<DateLevel>,
     },
-    /// A value, or `*`, by a hierarchy that has nothing between.
+    /// A value, or `*`: a hierarchy without levels in between.
     Flat,
     /// A label of a hierarchy file.
     Hierarchy {
-        /// The label that stands for everything, null too; absent where no cell shows it.
+        /// The label that stands for everything, null included; absent if no cell shows it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         root: Option<String>,
-        /// The file in the release folder that lists which values each shown label stands for; absent where the
-        /// publisher withholds it.
+        /// The file in the release folder that lists which values each shown label stands for; absent if the publisher
+        /// withholds it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         file: Option<String>,
         /// Digest of that file.

@@ -1,93 +1,65 @@
-//! What can be wrong with how tables hang together: which table, which rows, and what to do about it. Never a cell.
+//! Faults in the links between tables: which table, which rows, and what to do. Messages never contain a cell.
 
 use std::fmt;
 
-/// A message names so many rows and counts the others.
+/// The number of rows that a message names. The others are counted.
 const NAMED: usize = 10;
 
-/// One problem of a table.
+/// One fault of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaError {
     /// The table.
     pub table: String,
-    /// What is wrong with it.
+    /// What is wrong with the table.
     pub fault: SchemaErrorKind,
 }
 
-/// All problems, table by table.
+/// All faults, table by table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct SchemaErrors(pub Vec<SchemaError>);
 
-/// What is wrong with a table. Rows are numbered from 1, ascending, and all there.
+/// What is wrong with a table. All rows concerned are listed, ascending, numbered from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum SchemaErrorKind {
-    /// Rows that hang off nothing.
+    /// Rows without a parent.
     #[error("{} without a row of '{parent}' to belong to", listed(.rows))]
-    Orphans {
-        /// The parent.
-        parent: String,
-        /// The rows.
-        rows: Vec<u64>,
-    },
-    /// References to rows that are not there.
+    Orphans { parent: String, rows: Vec<u64> },
+    /// References to rows that do not exist.
     #[error("{} with a reference in '{column}' to no row of '{target}'", listed(.rows))]
-    Dangling {
-        /// The column.
-        column: String,
-        /// The table it references.
-        target: String,
-        /// The rows.
-        rows: Vec<u64>,
-    },
+    Dangling { column: String, target: String, rows: Vec<u64> },
     /// Rows without a key.
     #[error("{} without a key in '{column}'", listed(.rows))]
-    NullKeys {
-        /// The key.
-        column: String,
-        /// The rows.
-        rows: Vec<u64>,
-    },
-    /// Rows with the key of an earlier one.
+    NullKeys { column: String, rows: Vec<u64> },
+    /// Rows with the key of an earlier row.
     #[error("{}", repeated(.rows, .column))]
     RepeatedKeys {
-        /// The key.
         column: String,
         /// Each row with the first one of the same key.
         rows: Vec<(u64, u64)>,
     },
-    /// Persons whom nothing hangs off.
-    #[error("{} of persons without a row in any table that hangs off this one", listed(.rows))]
-    Childless {
-        /// The rows.
-        rows: Vec<u64>,
-    },
+    /// Persons without a row in any child table.
+    #[error("{} without a row in any child table", listed(.rows))]
+    Childless { rows: Vec<u64> },
     /// A key column that the table does not have.
     #[error("there is no column '{column}'")]
-    MissingColumn {
-        /// The column.
-        column: String,
-    },
-    /// A parent that is not there.
+    MissingColumn { column: String },
+    /// A parent that does not exist.
     #[error("there is no table '{parent}'")]
-    MissingParent {
-        /// The parent.
-        parent: String,
-    },
+    MissingParent { parent: String },
 }
 
 impl SchemaError {
-    /// What to do about it.
+    /// What to do about the fault.
     pub fn hint(&self) -> &'static str {
         match &self.fault {
             SchemaErrorKind::Orphans { .. } => {
                 "correct the foreign key, or leave such rows out with orphans = \"drop\" in this table"
             }
             SchemaErrorKind::Dangling { .. } => "correct the reference, or leave the cell empty",
-            SchemaErrorKind::NullKeys { .. } | SchemaErrorKind::RepeatedKeys { .. } => {
-                "a key names one row and only one"
-            }
+            SchemaErrorKind::NullKeys { .. } | SchemaErrorKind::RepeatedKeys { .. } => "give each row a key of its own",
             SchemaErrorKind::Childless { .. } => "allow such persons with childless = \"keep\" in this table",
             SchemaErrorKind::MissingColumn { .. } => "name a column of the file as key, person or foreign_key",
             SchemaErrorKind::MissingParent { .. } => "name a table of the spec as parent",

@@ -1,4 +1,4 @@
-//! How tables may hang together, and how everything else is refused.
+//! Tests of links between tables: which are accepted, and how all others are refused.
 
 use super::*;
 use crate::Role;
@@ -65,11 +65,11 @@ fn every_violation_is_listed_by_table_and_row_and_no_cell_is_shown() {
     assert_eq!(
         shown,
         [
-            "table 'takes': row 2 without a key in 'scid'; a key names one row and only one",
-            "table 'takes': row 3 has the key of row 1 in 'scid'; a key names one row and only one",
+            "table 'takes': row 2 without a key in 'scid'; give each row a key of its own",
+            "table 'takes': row 3 has the key of row 1 in 'scid'; give each row a key of its own",
             "table 'takes': rows 3 and 4 without a row of 'student' to belong to; correct the foreign key, or leave \
              such rows out with orphans = \"drop\" in this table",
-            "table 'student': row 3 of persons without a row in any table that hangs off this one; allow such persons \
+            "table 'student': row 3 without a row in any child table; allow such persons \
              with childless = \"keep\" in this table",
             "table 'books': row 1 without a row of 'takes' to belong to; correct the foreign key, or leave such rows \
              out with orphans = \"drop\" in this table",

@@ -1,24 +1,24 @@
-//! What can be wrong with a spec: where, what, and what to do about it.
+//! Faults of a spec: where, what, and what to do about them.
 //!
-//! A spec holds no private data, so problems may quote it.
+//! A spec contains no private data, so messages may quote it.
 
 use std::fmt;
 
 use crate::hierarchy::MakeError;
 use crate::{Role, ValueType};
 
-/// One problem of a spec.
+/// One fault of a spec.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpecError {
-    /// The line it stands in, from 1; none where something is missing altogether.
+    /// The line of the fault, from 1; `None` if something is missing altogether.
     pub line: Option<usize>,
-    /// The key it concerns, such as `tables.patient.columns.zip`; empty for the whole spec.
+    /// The key concerned, such as `tables.patient.columns.zip`; empty for the whole spec.
     pub key: String,
     /// What is wrong there.
     pub fault: SpecErrorKind,
 }
 
-/// All problems of a spec, in the order of their lines.
+/// All faults of a spec, in the order of their lines.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct SpecErrors(pub Vec<SpecError>);
@@ -26,53 +26,39 @@ pub struct SpecErrors(pub Vec<SpecError>);
 /// What is wrong with a key of a spec.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum SpecErrorKind {
-    /// The text is no TOML.
+    /// The text is not TOML.
     #[error("not valid TOML: {message}")]
-    Syntax {
-        /// What the TOML reader says.
-        message: String,
-    },
-    /// A key that means nothing here.
+    Syntax { message: String },
+    /// A key that is not known at this place.
     #[error("unknown key")]
     UnknownKey {
-        /// The known key it resembles most.
+        /// The known key that it resembles most, for the hint.
         nearest: Option<&'static str>,
-        /// All keys known here.
+        /// All keys known at this place, for the hint.
         known: &'static [&'static str],
     },
-    /// A word that is not one of those that mean something here.
+    /// A word that is not known at this place.
     #[error("must be {}, not '{word}'", either(.known))]
     UnknownWord {
-        /// The word.
         word: String,
-        /// The known word it resembles most.
+        /// The known word that it resembles most, for the hint.
         nearest: Option<&'static str>,
-        /// All words known here.
+        /// All words known at this place.
         known: Vec<&'static str>,
     },
     /// A value of another kind.
     #[error("must be {expected}, found {found}")]
-    WrongKind {
-        /// The kind that is meant.
-        expected: &'static str,
-        /// The kind that is there.
-        found: &'static str,
-    },
+    WrongKind { expected: &'static str, found: &'static str },
     /// A number or text that is not allowed here.
     #[error("must be {expected}, not {found}")]
-    NotAllowed {
-        /// What is allowed.
-        expected: &'static str,
-        /// What is there.
-        found: String,
-    },
+    NotAllowed { expected: &'static str, found: String },
     /// A key that must be there.
     #[error("'{key}' is missing")]
     Missing {
-        /// The key.
         key: &'static str,
-        /// How it might be written.
+        /// The key as it might be written, for the hint.
         example: &'static str,
     },
     /// Neither k nor a preset.
@@ -84,11 +70,11 @@ pub enum SpecErrorKind {
     /// Two names of one requirement.
     #[error("l and p are two names of the same requirement")]
     LAndP,
-    /// Nobody may be suppressed, and leftovers shall be.
+    /// Leftovers are to be suppressed, but nobody may be.
     #[error("\"suppress\" needs a max_suppressed above 0")]
     SuppressWithoutLimit,
-    /// Blocks of persons, and no person to order them by.
-    #[error("blocks follow the order of persons, and no table names its persons")]
+    /// Blocks of persons, but no column that names the person.
+    #[error("blocks follow the order of persons, but no table names its persons")]
     BlockWithoutPerson,
     /// No table at all.
     #[error("there is no table")]
@@ -96,27 +82,18 @@ pub enum SpecErrorKind {
     /// No quasi column at all.
     #[error("no column is quasi, so nothing would be protected")]
     NoQuasi,
-    /// A table name that can't be a file's.
-    #[error("the name cannot be that of a released file")]
+    /// A table name that can't be the name of a file.
+    #[error("the name can't be the name of a released file")]
     BadTableName,
     /// A format that no date can have.
     #[error("'{format}' is not a date format")]
-    BadDateFormat {
-        /// The format.
-        format: String,
-    },
+    BadDateFormat { format: String },
     /// A requirement on a column that is not sensitive.
-    #[error("a requirement needs a sensitive column, and this one is {role}")]
-    RequirementOnRole {
-        /// The column's role.
-        role: Role,
-    },
+    #[error("a requirement needs a sensitive column, but this one is {role}")]
+    RequirementOnRole { role: Role },
     /// A type or hierarchy on a column that is neither quasi nor sensitive.
-    #[error("a column that is {role} is not generalized and takes none")]
-    NotGeneralized {
-        /// The column's role.
-        role: Role,
-    },
+    #[error("a column that is {role} is not generalized, so it takes neither a type nor a hierarchy")]
+    NotGeneralized { role: Role },
     /// A distance with nothing to measure.
     #[error("a distance is given without t")]
     DistanceWithoutT,
@@ -124,222 +101,156 @@ pub enum SpecErrorKind {
     #[error("the hierarchical distance needs a hierarchy")]
     DistanceWithoutHierarchy,
     /// A rule by its name alone.
-    #[error("'{rule}' alone says too little")]
-    RuleWithoutSetting {
-        /// The rule.
-        rule: String,
-    },
+    #[error("'{rule}' needs a setting")]
+    RuleWithoutSetting { rule: String },
     /// None of the forms of a hierarchy, or several.
     #[error("must have exactly one of steps, mask, dates and edges, found {found}")]
-    NotOneRule {
-        /// How many it has.
-        found: usize,
-    },
+    NotOneRule { found: usize },
     /// A rule that contradicts itself.
     #[error("{0}")]
     Rule(MakeError),
-    /// A rule for another type.
+    /// A rule that does not fit the type of its column.
     #[error("'{rule}' does not fit a column of type {value_type}")]
-    RuleOnType {
-        /// The rule.
-        rule: &'static str,
-        /// The column's type.
-        value_type: ValueType,
-    },
+    RuleOnType { rule: &'static str, value_type: ValueType },
     /// A key column with a role that would release or generalize it.
-    #[error("the table's {used_as} cannot be {role}")]
-    KeyWithRole {
-        /// Which key.
-        used_as: &'static str,
-        /// The role it was given.
-        role: Role,
-    },
-    /// A key by its role alone: no table is joined by it.
+    #[error("the table's {used_as} can't be {role}")]
+    KeyWithRole { used_as: &'static str, role: Role },
+    /// A column of role key that joins no tables.
     #[error("the column is a key, but it joins no tables and names nobody")]
     KeyLinksNothing,
-    /// A reference in a column that is no key.
-    #[error("only a key references a table, and this column is {role}")]
-    ReferencesOnRole {
-        /// The column's role.
-        role: Role,
-    },
+    /// A reference in a column that is not a key.
+    #[error("only a key references a table, but this column is {role}")]
+    ReferencesOnRole { role: Role },
     /// A reference in a column that joins tables in another way, too.
-    #[error("the column is the table's person, key or foreign key already")]
+    #[error("the column is already the table's person, key or foreign key")]
     ReferencesTwice,
-    /// References with something that counts rows of one table only.
+    /// References together with a setting that supports only tables without them.
     #[error("references can't be combined with {with}")]
-    ReferencesWith {
-        /// What it can't be combined with.
-        with: &'static str,
-    },
+    ReferencesWith { with: &'static str },
     /// References that would show private keys.
     #[error("a reference is released renumbered or not at all, so \"keep\" can't be combined with references")]
     ReferencesKept,
     /// More than one column of persons' own k.
     #[error("a second person_k column: '{first}' is one already")]
-    SecondPersonK {
-        /// The first one's name.
-        first: String,
-    },
+    SecondPersonK { first: String },
     /// A person's own k in a table whose rows are not persons.
-    #[error("person_k stands in the table of persons, not in one that hangs off it")]
+    #[error("person_k belongs in the table of persons, not in a child table")]
     PersonKOfChild,
     /// A table that is not in the spec.
     #[error("there is no table '{name}'")]
     UnknownTable {
-        /// The name.
         name: String,
-        /// The table it resembles most.
+        /// The table that the name resembles most, for the hint.
         nearest: Option<String>,
     },
     /// A parent without a column to point to.
     #[error("table '{parent}' has neither a key nor a person to point to")]
-    ParentWithoutKey {
-        /// The parent.
-        parent: String,
-    },
-    /// Tables that hang off each other in a circle.
+    ParentWithoutKey { parent: String },
+    /// Tables that are each other's parents, in a circle.
     #[error("following the parents leads back to this table")]
     ParentCycle,
-    /// A table of which nothing would be released: a key is released only where another table points to it.
+    /// A table of which nothing would be released, because a key is released only if another table points to it.
     #[error("nothing of this table would be released")]
     NothingReleased,
-    /// A second table without a parent that does not say it is one of persons.
-    #[error("'{first}' is the persons' table already, and this one hangs off nothing")]
-    SecondPersonTable {
-        /// The first table without a parent.
-        first: String,
-    },
-    /// Persons in a child table: they would be part of other persons.
+    /// A second table without a parent that does not say whether its rows are persons.
+    #[error("the table has no parent, but '{first}' is already the table of persons")]
+    SecondPersonTable { first: String },
+    /// Persons in a child table, who would be part of other persons.
     #[error("only a table without a parent names persons")]
     PersonInChild,
-    /// Rows that are persons, and no key that names them.
-    #[error("each row is a person, and the table has no key that names it")]
+    /// Rows that are persons, but no key that names them.
+    #[error("each row is a person, but the table has no key that names it")]
     PersonsWithoutKey,
-    /// Orphans of a table that hangs off nothing.
+    /// A setting for orphans in a table without a parent.
     #[error("the table has no parent, so none of its rows is an orphan")]
     OrphansWithoutParent,
-    /// Childless persons of a table that is not one of persons with children.
+    /// A setting for childless persons in a table that is not a table of persons with children.
     #[error("{reason}, so none of its rows is a person without children")]
-    ChildlessElsewhere {
-        /// Why not.
-        reason: &'static str,
-    },
+    ChildlessElsewhere { reason: &'static str },
     /// An algorithm for another number of tables.
     #[error("'{algorithm}' is for {needed}")]
-    AlgorithmForOther {
-        /// The algorithm.
-        algorithm: &'static str,
-        /// What it is for.
-        needed: &'static str,
-    },
+    AlgorithmForOther { algorithm: &'static str, needed: &'static str },
     /// A column of an audience that is not quasi.
     #[error("column '{column}' is {role}, not quasi")]
-    AudienceNotQuasi {
-        /// The column.
-        column: String,
-        /// Its role.
-        role: Role,
-    },
+    AudienceNotQuasi { column: String, role: Role },
     /// A column that no table has.
     #[error("no table gives column '{column}' a role")]
     UnknownColumn {
-        /// The column.
         column: String,
-        /// The column it resembles most.
+        /// The column that the name resembles most, for the hint.
         nearest: Option<String>,
     },
     /// A name that is listed twice.
     #[error("'{name}' is listed twice")]
-    Twice {
-        /// The name.
-        name: String,
-    },
+    Twice { name: String },
     /// An audience without columns.
-    #[error("names no column, so there is nothing to protect from this audience")]
+    #[error("the audience knows no column, so there is nothing to protect from it")]
     AudienceKnowsNothing,
     /// A quasi column that no audience has.
-    #[error("quasi, but no audience has it")]
+    #[error("the column is quasi, but no audience knows it")]
     QuasiWithoutAudience,
     /// An audience that the spec does not name.
     #[error("there is no audience '{name}'")]
     UnknownAudience {
-        /// The name.
         name: String,
-        /// The audience it resembles most.
+        /// The audience that the name resembles most, for the hint.
         nearest: Option<String>,
     },
     /// A column that is to be kept from an audience that knows it.
-    #[error("audience '{audience}' knows column '{column}', so it can't be kept from it")]
-    KnownAlready {
-        /// The audience.
-        audience: String,
-        /// The column.
-        column: String,
-    },
-    /// A column that is sensitive to some audiences and not quasi for others.
-    #[error("only a quasi column is sensitive to some audiences and not to others, and this one is {role}")]
-    SensitiveToOnRole {
-        /// The column's role.
-        role: Role,
-    },
-    /// A requirement that is not defined where cells are generalized.
+    #[error("audience '{audience}' knows column '{column}', so the column can't be kept from the audience")]
+    KnownAlready { audience: String, column: String },
+    /// A column with `sensitive_to` that is not quasi.
+    #[error("only a quasi column can be sensitive to some audiences and not to others, but this one is {role}")]
+    SensitiveToOnRole { role: Role },
+    /// A requirement that is not defined for generalized cells.
     #[error("{what} is not defined for a quasi column, whose cells may be generalized")]
-    NotOfLabels {
-        /// The requirement or distance.
-        what: &'static str,
-    },
-    /// A setting that asks for nothing.
-    #[error("asks for nothing")]
+    NotOfLabels { what: &'static str },
+    /// A section without any requirement.
+    #[error("there is no requirement")]
     AsksNothing {
-        /// How a requirement might be written.
+        /// A requirement as it might be written, for the hint.
         example: &'static str,
     },
-    /// A coalition's requirement on a column that is neither sensitive nor known to others alone.
+    /// A coalition's requirement on a column that is neither sensitive nor a quasi column that only others know.
     #[error("column '{column}' is {role}, not sensitive")]
-    NotSensitive {
-        /// The column.
-        column: String,
-        /// Its role.
-        role: Role,
-    },
+    NotSensitive { column: String, role: Role },
     /// A coalition of one audience or none.
     #[error("a coalition has at least two audiences")]
     CoalitionOfOne,
-    /// A coalition that is called as all audiences together are.
+    /// A coalition with the name of all audiences together.
     #[error("'all' is the name of all audiences together")]
     CoalitionNamedAll,
-    /// Each person's own k, and no column of it.
+    /// A requirement on each person's own k, but no column with it.
     #[error("no column is person_k, so nobody has a k of their own")]
     NoPersonK,
-    /// Rows shall be left out to make classes smaller, and audiences' classes can't do without them.
+    /// Rows are to be left out to make classes narrower, which is not possible with audiences.
     #[error("\"suppress\" is not available with audiences")]
     SuppressWithAudiences,
-    /// A setting for audiences without any.
-    #[error("there are no audiences it could apply to")]
+    /// A setting for audiences in a spec that has none.
+    #[error("applies to audiences, but there are none")]
     WithoutAudiences,
-    /// A setting for registers without any.
-    #[error("there are no registers it could apply to")]
+    /// A setting for registers in a spec that has none.
+    #[error("applies to registers, but there are none")]
     WithoutRegisters,
-    /// A register with a key, and no person to find by it.
+    /// A register with a key, but no column that names the person.
     #[error("a register with a key needs a table that names its persons")]
     RegisterWithoutPerson,
-    /// Registers that can't be united.
+    /// Registers whose persons can't be matched with each other.
     #[error("some registers have a key and some have none, so nobody can tell who is in both")]
     RegistersWithAndWithoutKey,
-    /// Presence bounded, and given away.
+    /// Presence is bounded and at the same time public.
     #[error("release = \"microdata\" says that presence is public, so it can't be bounded")]
     PresenceIsPublic,
-    /// A setting for registers without a key, and registers that have one.
-    #[error("registers with a key say who is in them, so nobody is in doubt")]
+    /// A setting for registers without a key, but registers with a key.
+    #[error("applies to registers without a key only, because a key tells who is in the register")]
     UnmatchedWithKey,
-    /// The order that gives register rows away.
-    #[error("\"input\" would tell register rows from the others")]
+    /// An order that tells register rows from private ones.
+    #[error("\"input\" would show which rows come from the register")]
     OrderWithRegister,
 }
 
 impl SpecError {
-    /// What to do about it, where there is a remedy to name.
+    /// What to do about the fault, if the message does not make that obvious.
     pub fn hint(&self) -> Option<String> {
         self.fault.hint()
     }
@@ -387,7 +298,7 @@ impl SpecErrorKind {
                 "say which share of the persons may be left out, for example max_suppressed = 0.02"
             }
             SpecErrorKind::BlockWithoutPerson => {
-                "add for example person = \"patient_id\" to the table, which is not released, or take block out"
+                "add for example person = \"patient_id\" to the table (that column is not released), or take block out"
             }
             SpecErrorKind::NoTable => "name one: [tables.patient] with file = \"patient.csv\" and its columns",
             SpecErrorKind::NoQuasi => {
@@ -398,7 +309,9 @@ impl SpecErrorKind {
             SpecErrorKind::RequirementOnRole { .. } => {
                 "give the column role \"sensitive\", or take the requirement out"
             }
-            SpecErrorKind::NotGeneralized { .. } => "give the column role \"quasi\" or \"sensitive\", or take it out",
+            SpecErrorKind::NotGeneralized { .. } => {
+                "give the column role \"quasi\" or \"sensitive\", or take type and hierarchy out"
+            }
             SpecErrorKind::DistanceWithoutT => "add for example t = 0.2, or take the distance out",
             SpecErrorKind::DistanceWithoutHierarchy => {
                 "add for example hierarchy = \"disease.csv\", or use distance \"equal\" or \"ordered\""
@@ -412,7 +325,7 @@ impl SpecErrorKind {
             SpecErrorKind::NotOneRule { .. } => "for example { steps = [5, 10, 50] } or { mask = \"right\" }",
             SpecErrorKind::Rule(problem) => problem.hint(),
             SpecErrorKind::RuleOnType { .. } => {
-                "steps are for numbers, dates for dates and timestamps, masks and flat for any"
+                "steps are for numbers, dates for dates and timestamps, masks and flat for any type"
             }
             SpecErrorKind::KeyWithRole { .. } => "give it role \"key\", or \"identifier\" if it must never be released",
             SpecErrorKind::KeyLinksNothing => {
@@ -421,24 +334,24 @@ impl SpecErrorKind {
             }
             SpecErrorKind::ReferencesOnRole { .. } => "give it role \"key\", or take references out",
             SpecErrorKind::ReferencesTwice => "take references out, or copy the column under another name",
-            SpecErrorKind::ReferencesWith { .. } => "drop the column, or release without it",
+            SpecErrorKind::ReferencesWith { .. } => "give the column role \"drop\", or take the other setting out",
             SpecErrorKind::ReferencesKept => "take keys = \"keep\" out, or drop the columns with references",
             SpecErrorKind::PersonKOfChild => "move the column to the table of persons, or give it another role",
             SpecErrorKind::SecondPersonK { .. } => "keep one, and give the other another role",
             SpecErrorKind::ParentWithoutKey { .. } => "give that table its key, for example key = \"visit_id\"",
-            SpecErrorKind::ParentCycle => "let every table lead to the persons' table",
+            SpecErrorKind::ParentCycle => "let the parents of every table lead to the table of persons",
             SpecErrorKind::NothingReleased => {
                 "take the table out, or give a column that is to be released the role quasi, sensitive or plain"
             }
             SpecErrorKind::SecondPersonTable { .. } => {
-                "say where it hangs, for example parent = { table = \"patient\", foreign_key = \"patient_id\" }, or \
-                 person = true if its rows are persons too"
+                "name its parent, for example parent = { table = \"patient\", foreign_key = \"patient_id\" }, or say \
+                 person = true if its rows are persons, too"
             }
             SpecErrorKind::PersonInChild => {
-                "take person out: parent leads to the person; or take parent out, if the two are persons apart"
+                "take person out, because parent leads to the person; or take parent out, if its rows are other persons"
             }
             SpecErrorKind::PersonsWithoutKey => "add for example key = \"doctor_id\"",
-            SpecErrorKind::OrphansWithoutParent => "take orphans out, or say where the table hangs with parent",
+            SpecErrorKind::OrphansWithoutParent => "take orphans out, or name the table's parent",
             SpecErrorKind::ChildlessElsewhere { .. } => "take childless out; a row of a child table needs no children",
             SpecErrorKind::AlgorithmForOther { .. } => "algorithm = \"auto\" picks one that fits",
             SpecErrorKind::AudienceNotQuasi { .. } => "give it role \"quasi\", or take it out of the audience",
@@ -449,8 +362,8 @@ impl SpecErrorKind {
             }
             SpecErrorKind::KnownAlready { .. } => "take the audience out, or the column out of what the audience knows",
             SpecErrorKind::SensitiveToOnRole { .. } => {
-                "take sensitive_to out: a sensitive column is sensitive to every audience, and others are not shown to \
-                 be anybody's"
+                "take sensitive_to out, because a sensitive column is sensitive to every audience; or give the column role \
+                 \"quasi\""
             }
             SpecErrorKind::NotOfLabels { .. } => "ask for l, or for t with distance \"equal\"",
             SpecErrorKind::AsksNothing { example } => return Some(format!("for example {example}")),
@@ -465,15 +378,15 @@ impl SpecErrorKind {
             }
             SpecErrorKind::NoPersonK => "take person_k out",
             SpecErrorKind::SuppressWithAudiences => {
-                "take leftovers out: with max_suppressed only persons who fit into no class are left out"
+                "take leftovers out; with max_suppressed alone, only persons who fit into no class are left out"
             }
             SpecErrorKind::WithoutAudiences => "add for example [audiences.insurer] with quasi = [\"age\"]",
             SpecErrorKind::WithoutRegisters => "add for example [registers.voters] with file and key",
             SpecErrorKind::RegisterWithoutPerson => {
-                "add for example person = \"patient_id\" to the table; or take key out, and rows are joined by their quasi values"
+                "add for example person = \"patient_id\" to the table; or take key out, so that rows are joined by their quasi values"
             }
             SpecErrorKind::RegistersWithAndWithoutKey => "give each of them a key, or none",
-            SpecErrorKind::PresenceIsPublic => "take delta_presence out, or release = \"microdata\"",
+            SpecErrorKind::PresenceIsPublic => "take out delta_presence, or release = \"microdata\"",
             SpecErrorKind::UnmatchedWithKey => "take unmatched out",
             SpecErrorKind::OrderWithRegister => "take order out, or set order = \"sorted\"",
         };
@@ -485,9 +398,12 @@ fn did_you_mean(word: &str) -> String {
     format!("did you mean '{word}'?")
 }
 
+/// `strict or relaxed`. Words of one character are quoted, because they are punctuation: `'.' or ','`.
 fn either(words: &[&str]) -> String {
-    match words {
+    let shown = words.iter().map(|word| if word.len() == 1 { format!("'{word}'") } else { (*word).to_owned() });
+    let shown: Vec<String> = shown.collect();
+    match shown.as_slice() {
         [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
-        _ => words.concat(),
+        _ => shown.concat(),
     }
 }

@@ -1,4 +1,4 @@
-//! Every key and word of a spec, once: the parser knows no other, and the JSON Schema is compared with these.
+//! Every key and word of a spec. The parser accepts no others, and a test compares the JSON Schema with these.
 
 use super::{
     Childless, Choose, Cuts, Keys, Leftovers, Objective, Order, Orphans, Pairing, RegisterMethod, RegisterMissing,
@@ -62,7 +62,8 @@ pub(super) const COLUMN: &[&str] = &[
     "beta",
     "enhanced_beta",
 ];
-/// The keys of a column that only one that is sensitive to somebody may have; those of a coalition's column.
+/// The keys that are requirements: a column may have them only if it is sensitive to somebody, and a coalition may set
+/// them for a column.
 pub(super) const REQUIREMENTS: &[&str] =
     &["l", "p", "entropy_l", "recursive_cl", "t", "distance", "alpha", "beta", "enhanced_beta"];
 pub(super) const HIERARCHY: &[&str] = &["steps", "mask", "dates", "edges"];
@@ -71,7 +72,7 @@ pub(super) const DATAFLY: &[&str] = &["block"];
 pub(super) const FULL_DOMAIN: &[&str] = &["objective"];
 pub(super) const CLUSTERING: &[&str] = &["threshold", "cluster_limit", "pairing"];
 pub(super) const AUDIENCE: &[&str] = &["quasi", "k"];
-/// The keys of `[collusion]` itself; every other key is a coalition's name.
+/// The keys of `[collusion]` itself. Every other key there is the name of a coalition.
 pub(super) const COLLUSION: &[&str] = &["k", "person_k", "sensitive"];
 pub(super) const COALITION: &[&str] = &["audiences", "k", "person_k", "sensitive"];
 pub(super) const REGISTER_FILE: &[&str] = &["file", "key", "columns", "date", "sha256", "previous"];
@@ -109,36 +110,17 @@ pub(super) const REGISTER_ROWS: &[(&str, RegisterRows)] =
     &[("all", RegisterRows::All), ("microdata", RegisterRows::Microdata)];
 pub(super) const UNMATCHED: &[(&str, Unmatched)] = &[("doubt", Unmatched::Doubt), ("count", Unmatched::Count)];
 
-/// The known word that a mistyped one resembles most, if any does.
+/// The known word that a mistyped one resembles most, if any does. The distance counts insertions, deletions and
+/// replacements of characters, and swaps of neighbours.
 pub(super) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let word = word.to_lowercase();
     let allowed = (word.chars().count() / 3).clamp(1, 3);
     known
         .into_iter()
-        .map(|known| (edit_distance(&word, known), known))
+        .map(|known| (strsim::osa_distance(&word, known), known))
         .filter(|&(distance, known)| distance <= allowed && distance < known.chars().count())
         .min_by_key(|&(distance, _)| distance)
         .map(|(_, known)| known)
-}
-
-/// Insertions, deletions and replacements of characters, and swaps of neighbours.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut before_last: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let replaced = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut least = replaced.min(last[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                least = least.min(before_last[j - 2] + 1);
-            }
-            row.push(least);
-        }
-        before_last = std::mem::replace(&mut last, row);
-    }
-    last[b.len()]
 }
 
 #[cfg(test)]

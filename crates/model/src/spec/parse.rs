@@ -1,11 +1,11 @@
 //! Reading a [`Spec`] from TOML.
 //!
 //! # Guarantee
-//! Every problem of a readable TOML text is reported, each with its line and key; a spec that comes out is consistent
-//! in itself. A text that is no TOML is refused for that alone, since whatever else it says would be a guess.
+//! Every fault of a valid TOML text is reported, each with its line and key, and every spec that is returned is
+//! consistent in itself. If the text is not TOML, only that is reported, because its content could only be guessed.
 //! # Deviations
-//! Columns that `person`, `key`, `foreign_key` or an audience name and that are not listed are added, as keys or as
-//! quasi columns.
+//! A column that is not listed, but named by `person`, `key`, `foreign_key` or an audience, is added as a key or as a
+//! quasi column.
 
 mod collusion;
 mod column;
@@ -30,7 +30,7 @@ impl Spec {
     /// Reads a spec.
     ///
     /// # Errors
-    /// Every problem found, each with its line and key.
+    /// Every fault, each with its line and key.
     pub fn parse(text: &str) -> Result<Spec, SpecErrors> {
         let mut reader = Reader::new(text);
         let (document, errors) = DeTable::parse_recoverable(text);
@@ -43,7 +43,7 @@ impl Spec {
     }
 }
 
-/// The first error of each line: a second one is mostly the first one's echo.
+/// The first error of each line, because a second one is mostly a consequence of the first.
 fn syntax_problems(reader: &Reader<'_>, errors: &[toml::de::Error]) -> Vec<SpecError> {
     let mut problems: Vec<SpecError> = errors
         .iter()
@@ -53,13 +53,13 @@ fn syntax_problems(reader: &Reader<'_>, errors: &[toml::de::Error]) -> Vec<SpecE
             fault: SpecErrorKind::Syntax { message: error.message().replace('\n', ", ") },
         })
         .collect();
-    // The TOML reader names no place where keys are nested too deeply, so that comes last.
+    // The TOML reader gives no line if keys are nested too deeply, so that error comes last.
     problems.sort_by_key(|problem| problem.line.unwrap_or(usize::MAX));
     problems.dedup_by_key(|problem| problem.line);
     problems
 }
 
-/// The spec as far as it can be read; meaningless where a problem was noted.
+/// The spec as far as it can be read. The result is meaningless if a fault was noted.
 fn read_spec<'s>(reader: &mut Reader<'_>, document: &'s DeTable<'s>) -> Spec {
     let top = reader.whole_spec(document, keys::TOP);
     let k = read_k(reader, &top);

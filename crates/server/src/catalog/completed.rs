@@ -1,8 +1,9 @@
-//! [`Completed`]: the tables of `datafusion-pg-catalog`, with the columns of `pg_class` that it lacks.
+//! [`Completed`]: the tables of `datafusion-pg-catalog`, with the missing columns of `pg_class` added.
 //!
-//! SQLAlchemy and psql read `reloptions`, others all columns. Nothing served has options, and privileges are told by
-//! `SHOW GRANTS`, so both columns are NULL. `pg_class` stays a stream rather than a view over one, so queries of it are
-//! planned and checked as those of all other tables of the catalog are.
+//! SQLAlchemy and psql read `reloptions`, and other clients read all columns. Our tables have no options
+//! (`reloptions`), and `SHOW GRANTS` shows privileges instead of `relacl`, so both columns are NULL. `pg_class` stays a
+//! streaming table instead of a view, so that its queries are planned and checked like those of the other catalog
+//! tables.
 
 use std::sync::Arc;
 
@@ -24,10 +25,10 @@ use super::listed::Listed;
 
 const PG_CLASS: &str = "pg_class";
 
-/// The columns that follow all others in PostgreSQL's `pg_class`.
+/// The missing columns, which are the last ones in PostgreSQL's `pg_class`.
 const LACKING: [&str; 2] = ["relacl", "reloptions"];
 
-/// PostgreSQL's catalog of one session.
+/// PostgreSQL's catalog for one session.
 #[derive(Debug)]
 pub(super) struct Completed(pub(super) PgCatalogSchemaProvider<Listed, EmptyContextProvider>);
 

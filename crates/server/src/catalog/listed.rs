@@ -1,6 +1,7 @@
-//! [`Listed`]: what a session's catalog holds, for the tables of PostgreSQL's catalog, which stand in it themselves.
+//! [`Listed`]: the content of a session's catalog, for the tables of PostgreSQL's catalog.
 //!
-//! They must not hold it: it would hold itself, and everything in it, for good.
+//! These tables are part of the session's catalog themselves. So they have only a weak reference to it, because a
+//! strong one would be a cycle that is never freed.
 
 use std::sync::{Arc, Weak};
 
@@ -11,7 +12,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::TableType;
 use datafusion_pg_catalog::pg_catalog::catalog_info::CatalogInfo;
 
-/// The catalogs of a session, as long as it is there.
+/// The catalogs of a session, as long as the session exists.
 #[derive(Clone, Debug)]
 pub(super) struct Listed(Weak<dyn CatalogProviderList>);
 

@@ -1,11 +1,12 @@
-//! `has_table_privilege` and its like, of the login that asks.
+//! `has_table_privilege` and similar functions, for the login that calls them.
 //!
 //! # Guarantee
-//! An analyst has SELECT on what their catalog holds at that moment and on PostgreSQL's catalog, and no other privilege; what is
-//! not granted and what is not there are both `false`, so that nobody learns of either. An owner has every privilege on tables
-//! and views that are there. Nothing is guessed: privileges of others, and of a table that is named by its number, are refused.
+//! An analyst has SELECT on the views in the analyst's catalog at that moment and on PostgreSQL's catalog, and no other
+//! privilege. The result is `false` for views that are not granted and for those that do not exist, so that an analyst
+//! can't tell them apart. An owner has every privilege on existing tables and views. Questions about other users, and
+//! about tables named by their number, are an error.
 //! # Deviations
-//! PostgreSQL fails where there is no such table, and knows `has_table_privilege` of numbers.
+//! In PostgreSQL a missing table is an error, and a table can be named by its number.
 
 use std::sync::{Arc, Weak};
 
@@ -23,7 +24,7 @@ use super::{CATALOG, PG_CATALOG};
 const PUBLIC: &str = "public";
 const INFORMATION_SCHEMA: &str = "information_schema";
 
-/// Whose privileges are asked for.
+/// The login whose privileges are asked for.
 #[derive(Clone)]
 pub(super) struct Holder {
     user: String,
@@ -31,12 +32,12 @@ pub(super) struct Holder {
     seen: Seen,
 }
 
-/// Tables and views that somebody may know of.
+/// The tables and views that a login can see.
 #[derive(Clone)]
 enum Seen {
-    /// Those of a session, as they are when it is asked.
+    /// The current ones of a session.
     Session(Weak<dyn CatalogProviderList>),
-    /// These.
+    /// A fixed list.
     Listed(Arc<[String]>),
 }
 
@@ -46,7 +47,7 @@ impl Holder {
         Holder { user: user.to_owned(), role, seen: Seen::Session(Arc::downgrade(catalogs)) }
     }
 
-    /// An analyst, in the process that executes their statement.
+    /// The analyst of a statement, in the worker process.
     pub(super) fn of_asker(asker: &Asker) -> Holder {
         let seen = Seen::Listed(asker.views.clone().into());
         Holder { user: asker.user.clone(), role: Role::Analyst, seen }
@@ -62,7 +63,7 @@ impl Holder {
         }
     }
 
-    /// Whether they have a privilege on a table.
+    /// Whether the login has a privilege on a table.
     fn has_table(&self, table: &str, privilege: Privilege) -> bool {
         let Some(path) = parts(table) else { return false };
         let (schema, name) = match path.iter().map(String::as_str).collect::<Vec<_>>()[..] {
@@ -94,16 +95,16 @@ impl Holder {
     }
 }
 
-/// What somebody may do with something.
+/// A privilege.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Privilege {
     /// SELECT, USAGE, CONNECT.
     Read,
-    /// All else, and to grant anything.
+    /// All other privileges, and the right to grant.
     Change,
 }
 
-/// What a function is about.
+/// The kind of object that a function is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum About {
     Table,
@@ -111,7 +112,7 @@ enum About {
     Database,
 }
 
-/// The functions, for a login.
+/// The functions for a login.
 pub(super) fn functions(holder: &Holder) -> Vec<ScalarUDF> {
     [
         ("has_table_privilege", About::Table),
@@ -143,7 +144,7 @@ fn says(name: &str, about: About, holder: &Holder, arguments: &[ColumnarValue]) 
         _ => return not_impl_err!("{name} takes two or three arguments"),
     };
     if named.data_type() != &DataType::Utf8 {
-        return not_impl_err!("{name} takes names here, not numbers; SHOW GRANTS lists what is granted");
+        return not_impl_err!("{name} supports only names, not numbers; SHOW GRANTS lists the grants");
     }
     let (named, privileges) = (named.as_string::<i32>(), privileges.as_string::<i32>());
     let mut held = Vec::with_capacity(named.len());
@@ -153,7 +154,7 @@ fn says(name: &str, about: About, holder: &Holder, arguments: &[ColumnarValue]) 
             continue;
         }
         if users.is_some_and(|users| users.value(row) != holder.user) {
-            return not_impl_err!("{name} says only what you may do yourself; SHOW GRANTS lists what is granted");
+            return not_impl_err!("{name} supports only your own privileges; SHOW GRANTS lists the grants");
         }
         let mut any = false;
         for privilege in privileges.value(row).split(',') {
@@ -187,11 +188,11 @@ fn read_privilege(about: About, text: &str) -> Result<Privilege> {
     } else if word == read || change.contains(&word.as_str()) {
         Ok(Privilege::Change)
     } else {
-        Err(DataFusionError::Plan("this is no privilege that there is".to_owned()))
+        Err(DataFusionError::Plan("there is no such privilege".to_owned()))
     }
 }
 
-/// The parts of a name, as SQL writes it; `None` where it is none.
+/// The parts of an SQL name; `None` if the text is not a name.
 fn parts(name: &str) -> Option<Vec<String>> {
     let (mut parts, mut rest) = (Vec::new(), name.trim());
     loop {

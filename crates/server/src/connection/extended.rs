@@ -1,6 +1,6 @@
-//! The extended protocol: statements that are prepared, given values, described and run in parts.
+//! The extended protocol: prepared statements with parameters, which are described and run in parts.
 //!
-//! Purpose and recipient belong to a statement and are kept with it; whether they are granted is looked at when it runs.
+//! Purpose and recipient are stored with a prepared statement. Whether they are granted is checked when it runs.
 
 use std::sync::Arc;
 
@@ -28,30 +28,29 @@ use crate::places::{NoPlace, Place};
 use crate::request::Request;
 use crate::rows::{Rows, SentRows, description, fields};
 
-/// Statements one connection may keep.
+/// The largest number of prepared statements per connection.
 const MOST_STATEMENTS: usize = 1000;
-/// Bytes of an owner's texts together, as a multiple of the longest message.
+/// The limit on all texts of an owner's prepared statements, as a multiple of the longest message.
 const MOST_TEXT: usize = 2;
-/// Words, signs and values of an analyst's statements together, of those that are kept and of those that have values: each
-/// takes half a kilobyte once it is parsed.
+/// The limit on the tokens of all prepared and bound statements of an analyst. A parsed token takes half a kilobyte.
 const MOST_TOKENS: usize = 200_000;
-/// Bytes that one of them takes.
+/// The memory of a parsed token in bytes.
 const PER_TOKEN: usize = 512;
 
-/// A statement that is kept.
+/// A prepared statement.
 pub(crate) struct Prepared {
-    /// `None` where the text was empty.
+    /// The statement; `None` if the text was empty.
     request: Option<Request>,
-    /// Types of its parameters, as the client was or would be told.
+    /// The types of its parameters.
     types: Vec<Type>,
-    /// Columns of its rows; `None` where there are none, or they are known once it runs.
+    /// The columns of the statement's rows; `None` if it returns no rows, or its columns are known only when it runs.
     schema: Option<SchemaRef>,
     extent: TextExtent,
-    /// What it takes among all that statements take.
+    /// The statement's share of the memory of all statements.
     _memory: MemoryReservation,
 }
 
-/// How much of a statement is kept.
+/// The size of a statement.
 #[derive(Clone, Copy, Default)]
 pub(super) struct TextExtent {
     pub(super) n_bytes: usize,
@@ -59,7 +58,7 @@ pub(super) struct TextExtent {
 }
 
 impl TextExtent {
-    /// Of a statement that was parsed.
+    /// The size of a parsed statement.
     pub(super) fn of(text: &StatementText) -> TextExtent {
         TextExtent { n_bytes: text.written.len(), n_tokens: text.n_tokens }
     }
@@ -69,20 +68,20 @@ impl TextExtent {
     }
 }
 
-/// A statement with values.
+/// A statement with values for its parameters.
 pub(crate) struct Portal {
     state: PortalState,
     formats: Vec<i16>,
     schema: Option<SchemaRef>,
     origin: StatementOrigin,
-    /// What its statement and its values take.
+    /// The size of the statement and its values.
     extent: TextExtent,
-    /// Its place among cursors, where it stays open from one message to the next.
+    /// The portal's place among the cursors, if it stays open between messages.
     place: Option<CursorPlace>,
     used: Instant,
 }
 
-/// A place among cursors, which is counted.
+/// A place among the cursors, which is counted in the metrics.
 pub(super) struct CursorPlace {
     _place: Place<String>,
     metrics: Arc<Metrics>,
@@ -103,20 +102,20 @@ impl Drop for CursorPlace {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum StatementOrigin {
-    /// Bound by a message: ends with the series of messages, or the transaction.
+    /// Created by a Bind message. It ends at the next Sync, or with the transaction.
     Bound,
-    /// Declared by a statement.
+    /// Created by DECLARE.
     Declared,
 }
 
 enum PortalState {
-    /// It has not run. `None` is an empty statement.
+    /// The portal has not run yet. `None` means an empty statement.
     Ready(Option<Box<Request>>),
-    /// Its rows are on their way.
+    /// The portal's rows are being sent.
     Rows(Rows),
-    /// All of it has been sent.
+    /// All rows have been sent.
     Finished,
-    /// Nobody fetched from it for too long.
+    /// The portal was closed because it was idle for too long.
     TimedOut,
 }
 
@@ -134,12 +133,12 @@ impl Portal {
         }
     }
 
-    /// When it was last used, where it holds rows.
+    /// The time of its last use, if it has rows.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         matches!(self.state, PortalState::Rows(_)).then_some(self.used)
     }
 
-    /// Lets its rows go.
+    /// Closes it and frees its rows.
     pub(super) fn time_out(&mut self) {
         self.state = PortalState::TimedOut;
         self.place = None;
@@ -165,7 +164,7 @@ impl Portal {
 impl Connection {
     pub(super) async fn prepare(&mut self, name: String, query: &str, oids: &[u32]) -> Result<(), AnswerError> {
         if !name.is_empty() && self.statements.contains_key(&name) {
-            return Err(AnswerError::statement("42P05", format!("there is a prepared statement \"{name}\" already")));
+            return Err(AnswerError::statement("42P05", format!("prepared statement \"{name}\" already exists")));
         }
         let mut requests = Request::read(query, &self.session, &self.server.catalog, &self.settings)?;
         let mut request = requests.pop();
@@ -189,12 +188,12 @@ impl Connection {
         Ok(self.wire.put(&PgWireBackendMessage::ParseComplete(ParseComplete::new()))?)
     }
 
-    /// Whether one more statement may be kept.
+    /// Checks that another statement may be prepared.
     pub(super) fn check_statements(&self, more: TextExtent) -> Result<(), AnswerError> {
         let by_sql = self.prepared.values().map(|prepared| prepared.extent);
         let known = self.statements.values().map(|prepared| prepared.extent).chain(by_sql);
         if known.clone().count() >= MOST_STATEMENTS || self.is_too_much(known.fold(more, TextExtent::and)) {
-            return Err(AnswerError::statement("53400", "too many statements are prepared: close some"));
+            return Err(AnswerError::statement("53400", "too many prepared statements: close some"));
         }
         Ok(())
     }
@@ -204,7 +203,7 @@ impl Connection {
         all.n_bytes > MOST_TEXT * self.server.configuration.max_message || is_analyst && all.n_tokens > MOST_TOKENS
     }
 
-    /// The types of a statement's parameters, and its columns where it is a query.
+    /// The types of a statement's parameters, and its columns if it is a query.
     async fn look_at(
         &mut self,
         request: Option<&Request>,
@@ -218,7 +217,7 @@ impl Connection {
         if is_query && n_parameters == 0 {
             return Ok((Vec::new(), self.columns_of(parsed).await?));
         }
-        // Where it fails it may be for a parameter whose type only the client knows.
+        // This may fail because only the client knows the type of a parameter.
         let guessed = if is_query { self.session.describe(parsed).await.ok().flatten() } else { None };
         let stated = |position: usize| oids.get(position).copied().filter(|oid| *oid != 0);
         let inferred =
@@ -233,7 +232,7 @@ impl Connection {
         if !is_query {
             return Ok((types, None));
         }
-        // Columns may depend on what the client says of its parameters.
+        // The columns may depend on the parameter types that the client states.
         let mut typed = parsed.clone();
         let nulls: Vec<_> = types.iter().map(parameters::null_of).collect();
         parameters::substitute(&mut typed, &nulls, self.server.configuration.max_message)?;
@@ -241,7 +240,7 @@ impl Connection {
         Ok((types, schema))
     }
 
-    /// The columns of a query that is about to run, as the client is told of them.
+    /// The columns of a query that is about to run, as described to the client.
     async fn columns_of(&mut self, query: &Parsed) -> Result<Option<SchemaRef>, AnswerError> {
         let described = self.session.prepare(query).await?;
         Ok(described.map(|described| ColumnNames::of(query).give(described.schema)))
@@ -290,7 +289,7 @@ impl Connection {
         }
         self.check_portals(&portal)?;
         if self.is_too_much(self.portals.values().map(|portal| portal.extent).fold(extent, TextExtent::and)) {
-            return Err(AnswerError::statement("53400", "too many statements have values and did not run: close some"));
+            return Err(AnswerError::statement("53400", "too many bound statements have not run yet: close some"));
         }
         self.portals.insert(portal, bound);
         Ok(self.wire.put(&PgWireBackendMessage::BindComplete(BindComplete::new()))?)
@@ -305,7 +304,7 @@ impl Connection {
                 self.wire.put(&PgWireBackendMessage::ParameterDescription(parameters))?;
                 let schema = match (&prepared.schema, &prepared.request) {
                     (Some(schema), _) => Some(Arc::clone(schema)),
-                    // What lists something is run to see what its columns are; it changes nothing.
+                    // Run SHOW statements to find out their columns. They change nothing.
                     (None, Some(request @ (Request::Rows(_) | Request::Show(_) | Request::Health)))
                         if prepared.types.is_empty() =>
                     {
@@ -353,7 +352,7 @@ impl Connection {
         Ok(self.wire.put(&message)?)
     }
 
-    /// Runs a portal that is a query, up to its first row.
+    /// Starts the query of a portal, up to its first row.
     async fn start(&mut self, name: &str) -> Result<(), AnswerError> {
         let portal = self.portals.get_mut(name).ok_or_else(|| no_portal(name))?;
         let PortalState::Ready(request) = std::mem::replace(&mut portal.state, PortalState::Finished) else {
@@ -422,7 +421,7 @@ impl Connection {
         }
     }
 
-    /// A portal that stays open from one message to the next is a cursor, for which there must be a place.
+    /// Takes a place among the cursors for a portal that stays open between messages.
     fn stay_open(&mut self, name: &str) -> Result<(), AnswerError> {
         if self.portals.get(name).is_none_or(|portal| portal.place.is_some()) {
             return Ok(());
@@ -434,14 +433,14 @@ impl Connection {
         Ok(())
     }
 
-    /// A place for one more cursor.
+    /// Takes a place for another cursor.
     pub(super) fn cursor_place(&self) -> Result<CursorPlace, AnswerError> {
         let place = self.server.cursors.take(self.user.clone(), self.session.role()).map_err(|problem| {
             let whose = match problem {
                 NoPlace::Full => "too many cursors are open",
-                NoPlace::Share => "too many cursors of this login are open",
+                NoPlace::Share => "this login has too many open cursors",
             };
-            AnswerError::from(ErrorMessage::new("53400", whose).hint("CLOSE some, or fetch all their rows"))
+            AnswerError::from(ErrorMessage::new("53400", whose).hint("CLOSE some, or fetch all of their rows"))
         })?;
         Ok(CursorPlace::new(place, &self.server.metrics))
     }
@@ -455,7 +454,7 @@ impl Connection {
     }
 }
 
-/// The type a client should send for a parameter.
+/// The type that a client should send for a parameter.
 fn parameter_type(inferred: &DataType) -> Type {
     let field = Arc::new(Field::new("parameter", inferred.clone(), true));
     match field_into_pg_type(&field) {
@@ -469,10 +468,7 @@ pub(super) fn no_statement(name: &str) -> AnswerError {
 }
 
 pub(super) fn timed_out(name: &str) -> AnswerError {
-    AnswerError::statement(
-        "34000",
-        format!("the cursor \"{name}\" was closed, since nobody fetched from it for too long"),
-    )
+    AnswerError::statement("34000", format!("the cursor \"{name}\" was closed because it was idle for too long"))
 }
 
 fn no_portal(name: &str) -> AnswerError {

@@ -1,4 +1,4 @@
-//! Running one request: rows, or an acknowledgement.
+//! Runs one request, which returns rows or a command tag.
 
 use std::sync::Arc;
 
@@ -8,10 +8,9 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::sql::parser::Statement as DFStatement;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 use futures::TryStreamExt;
-use kohort_sql::parser::{Parsed, Statement, parse};
+use kohort_sql::parser::{Parsed, parse};
 use kohort_sql::{Outcome, Role, SqlError};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::{CommandComplete, TransactionStatus};
@@ -23,11 +22,11 @@ use crate::names::ColumnNames;
 use crate::request::Request;
 use crate::rows::{Rows, SentRows};
 
-/// Cursors and portals one connection of an owner may have open, and one of an analyst.
+/// The largest numbers of open cursors and portals per connection: of an owner, and of an analyst.
 const MOST_PORTALS: usize = 100;
 const MOST_PORTALS_OF_ANALYST: usize = 16;
 
-/// What a request gave.
+/// The result of a request.
 pub(super) enum Answer {
     Rows(Rows),
     Done(String),
@@ -52,7 +51,7 @@ impl Connection {
         }
     }
 
-    /// Runs a request; rows come as the client was told they would, in the formats it wishes.
+    /// Runs a request. Rows have the columns that were described to the client, in the formats that it wants.
     pub(super) async fn run(
         &mut self,
         request: Request,
@@ -111,7 +110,7 @@ impl Connection {
                 let place = self.cursor_place()?;
                 let names = ColumnNames::of(&query);
                 let Outcome::Rows(stream) = self.session.run(*query).await? else {
-                    return Err(AnswerError::statement("42P11", "a cursor is for a query"));
+                    return Err(AnswerError::statement("42P11", "DECLARE needs a query"));
                 };
                 let named = names.give(stream.schema());
                 let mut rows = Rows::new(stream, Some(named), &[], self.session.revocations(), &self.memory())?;
@@ -119,7 +118,7 @@ impl Connection {
                 self.portals.insert(name, Portal::declared(rows, place));
                 "DECLARE CURSOR".to_owned()
             }
-            // In a series of messages a FETCH is a portal itself, and its rows come at once.
+            // In the extended protocol a FETCH is a portal itself, and all its rows are returned at once.
             Request::Fetch { name, max_rows } => {
                 self.fetch(&name, max_rows, DescribedAnswer::No).await?;
                 return Ok(Answer::Done(String::new()));
@@ -151,7 +150,7 @@ impl Connection {
             }
             Request::DiscardAll => {
                 if self.status != TransactionStatus::Idle {
-                    return Err(AnswerError::statement("25001", "DISCARD ALL stands outside of transactions"));
+                    return Err(AnswerError::statement("25001", "DISCARD ALL can't run in a transaction"));
                 }
                 self.deallocate_all().await?;
                 self.portals.clear();
@@ -172,7 +171,7 @@ impl Connection {
         Ok(Answer::Rows(Rows::new(stream, described, formats, self.session.revocations(), &self.memory())?))
     }
 
-    /// What queries may take together.
+    /// The memory pool of queries.
     pub(super) fn memory(&self) -> Arc<dyn MemoryPool> {
         Arc::clone(&self.session.context().runtime_env().memory_pool)
     }
@@ -185,7 +184,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Forgets a statement of PREPARE, and says whether there was one.
+    /// Removes a statement of PREPARE, and returns whether there was one.
     async fn deallocate(&mut self, name: &str) -> Result<bool, AnswerError> {
         if self.prepared.remove(name).is_none() {
             return Ok(false);
@@ -197,7 +196,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// Runs what gives no rows, and says what was done.
+    /// Runs a statement without rows, and sends its message as a notice.
     pub(super) async fn command(&mut self, parsed: Parsed) -> Result<(), AnswerError> {
         match self.session.run(parsed).await? {
             Outcome::Done(message) if message == "done" => Ok(()),
@@ -206,7 +205,7 @@ impl Connection {
         }
     }
 
-    /// Tells the client what was done, line by line: some are warnings.
+    /// Sends each line of a message as a notice or a warning.
     pub(super) fn say(&mut self, message: &str) -> Result<(), AnswerError> {
         for line in message.lines() {
             let severity = if line.starts_with(WARNING) { "warning" } else { "notice" };
@@ -217,7 +216,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Runs what changes rows; returns how many.
+    /// Runs a statement that changes rows, and returns their number.
     async fn change(&mut self, parsed: Parsed) -> Result<u64, AnswerError> {
         let stream = match self.session.run(parsed).await? {
             Outcome::Rows(stream) => stream,
@@ -257,14 +256,17 @@ impl Connection {
 
     pub(super) fn check_portals(&self, name: &str) -> Result<(), AnswerError> {
         if !name.is_empty() && self.portals.contains_key(name) {
-            return Err(AnswerError::statement("42P03", format!("there is a cursor \"{name}\" already")));
+            return Err(AnswerError::statement("42P03", format!("cursor \"{name}\" already exists")));
         }
         let most = match self.session.role() {
             Role::Owner => MOST_PORTALS,
             Role::Analyst => MOST_PORTALS_OF_ANALYST,
         };
         if self.portals.len() >= most {
-            return Err(AnswerError::statement("53400", format!("{most} cursors are open, and no more can be")));
+            return Err(AnswerError::statement(
+                "53400",
+                format!("this connection has {most} open cursors, which is the limit"),
+            ));
         }
         Ok(())
     }
@@ -279,35 +281,33 @@ impl Connection {
     }
 }
 
-/// Whether the client is told what columns there are.
+/// Whether to send a description of the columns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum DescribedAnswer {
     Yes,
     No,
 }
 
-/// Refuses to go on with rows that may have been revoked since.
+/// Refuses to continue with rows if rights were revoked since they were requested.
 pub(super) fn check_revocations(rows: &Rows, now: u64) -> Result<(), AnswerError> {
     if rows.revocations == now {
         return Ok(());
     }
-    let refusal = ErrorMessage::new("42501", "grants have changed since these rows were asked for");
-    Err(refusal.hint("ask for them again").into())
+    let refusal = ErrorMessage::new("42501", "grants have changed since this query was started");
+    Err(refusal.hint("run the query again").into())
 }
 
 fn no_cursor(name: &str) -> AnswerError {
     AnswerError::statement("34000", format!("there is no cursor \"{name}\""))
 }
 
-/// Whether PREPARE keeps a query.
+/// Whether this is a PREPARE of a query.
 fn prepares_query(parsed: &Parsed) -> bool {
-    let Statement::Sql(statement) = &parsed.statement else { return false };
-    let DFStatement::Statement(statement) = statement.as_ref() else { return false };
-    let SqlStatement::Prepare { statement, .. } = statement.as_ref() else { return false };
+    let Some(SqlStatement::Prepare { statement, .. }) = parsed.sql() else { return false };
     matches!(statement.as_ref(), SqlStatement::Query(_))
 }
 
-/// One row of one text.
+/// One row with one text.
 fn texts(name: &str, text: String) -> Result<SendableRecordBatchStream, AnswerError> {
     let column = Arc::new(StringArray::from(vec![text]));
     let batch = RecordBatch::try_from_iter([(name, column as _)]).map_err(DataFusionError::from)?;

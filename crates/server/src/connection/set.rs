@@ -1,7 +1,7 @@
-//! Settings of PostgreSQL and options of views: set, and back to what they were when the client connected.
+//! Sets and resets PostgreSQL's settings and the options of views.
 //!
-//! A pooler gives a connection from one client to the next after DISCARD ALL: nothing of what the first one set may remain,
-//! least of all the purpose it asked under.
+//! A connection pooler passes a connection to the next client after DISCARD ALL. So nothing that the first client set
+//! may remain, least of all its purpose.
 
 use datafusion::config::ConfigOptions;
 
@@ -10,7 +10,7 @@ use crate::error::AnswerError;
 use crate::settings::SettingScope;
 
 impl Connection {
-    /// Sets a setting of PostgreSQL, and tells the client what it should know.
+    /// Sets a setting of PostgreSQL, and reports it to the client.
     pub(super) fn set(&mut self, name: &str, value: Option<&str>, scope: SettingScope) -> Result<(), AnswerError> {
         if let Some(note) = self.settings.set(name, value, scope)? {
             self.say(&note)?;
@@ -18,14 +18,14 @@ impl Connection {
         self.report(Some(name))
     }
 
-    /// Everything is what it was when the client connected.
+    /// Resets everything to the values at the time of the login.
     pub(super) fn reset_all(&mut self) -> Result<(), AnswerError> {
         self.settings.reset_all();
         self.put_options(self.initial_options.clone());
         self.report(None)
     }
 
-    /// An option of views is what it was when the client connected.
+    /// Resets an option of views to its value at the time of the login.
     pub(super) fn reset_option(&mut self, name: &str) -> Result<(), AnswerError> {
         let Some(value) = value_of(&self.initial_options, name) else {
             return Err(AnswerError::statement("42704", format!("there is no setting \"{name}\"")));
@@ -39,7 +39,7 @@ impl Connection {
         self.session.context().state_ref().read().config().options().as_ref().clone()
     }
 
-    /// What an option of views is.
+    /// The value of an option of views.
     pub(super) fn option(&self, name: &str) -> Option<String> {
         value_of(&self.options(), name)
     }
@@ -48,14 +48,14 @@ impl Connection {
         *self.session.context().state_ref().write().config_mut().options_mut() = options;
     }
 
-    /// Sets an option to what it was before, which it can be.
+    /// Sets an option to an earlier value, which must be valid.
     pub(super) fn put_option(&self, name: &str, value: &str) {
         let state = self.session.context().state_ref();
         let _ = state.write().config_mut().options_mut().set(&name.to_lowercase(), value);
     }
 }
 
-/// The value of an option; empty where it has none, as it is set to have none.
+/// The value of an option; the empty text if it is not set.
 fn value_of(options: &ConfigOptions, name: &str) -> Option<String> {
     let entry = options.entries().into_iter().find(|entry| entry.key.eq_ignore_ascii_case(name))?;
     Some(entry.value.unwrap_or_default())

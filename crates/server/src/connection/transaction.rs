@@ -1,17 +1,18 @@
-//! Transactions, as drivers open and end them.
+//! Transactions of clients.
 //!
-//! An analyst changes nothing, so theirs are accepted and do nothing but what clients see of them: the status, settings that
-//! end with them, and that after an error nothing runs until the transaction ends. An owner's are the data folder's; without
-//! one they are refused, since tables in memory can't be undone.
+//! An analyst changes nothing, so an analyst's transactions have only the effects that clients see: the status,
+//! settings that end with the transaction, and that after an error nothing runs until the transaction ends. An owner's
+//! transactions are those of the data folder. Without a data folder they are refused, because changes of tables in
+//! memory can't be undone.
 //!
 //! # Guarantee
-//! A COMMIT or ROLLBACK ends the transaction, whatever becomes of it. A COMMIT that has begun is not cancelled: it would be
-//! kept all the same, and its client be told otherwise.
+//! A COMMIT or ROLLBACK ends the transaction, even if it fails. A COMMIT that has begun is not cancelled, because it
+//! would take effect although the client was told otherwise.
 
 use datafusion::config::ConfigOptions;
 use datafusion::sql::parser::Statement as DFStatement;
 use datafusion::sql::sqlparser::ast::{Statement as SqlStatement, TransactionAccessMode, TransactionMode};
-use kohort_sql::parser::{Parsed, Statement, parse};
+use kohort_sql::parser::{Parsed, Statement, parse, spelled};
 use kohort_sql::{Role, SqlError};
 use pgwire::messages::response::TransactionStatus;
 
@@ -20,16 +21,16 @@ use crate::error::AnswerError;
 use crate::request::{Request, Transaction};
 use crate::settings::{NO_TRANSACTION, SettingScope};
 
-/// Options of views while a transaction is open.
+/// The options of views to restore after a transaction.
 pub(super) struct OptionsBefore {
-    /// What they are again where it is rolled back.
+    /// All options before the transaction, restored by a rollback.
     all: ConfigOptions,
-    /// Those that are set for it alone, and what they were.
+    /// The options set for the transaction only, and their earlier values.
     local: Vec<(String, String)>,
 }
 
 impl Connection {
-    /// Begins or ends a transaction; returns the tag it is acknowledged by.
+    /// Begins or ends a transaction, and returns the command tag.
     pub(super) async fn transact(&mut self, transaction: Transaction) -> Result<&'static str, AnswerError> {
         let step = match &transaction {
             Transaction::Begin { tag, modes } => {
@@ -42,13 +43,13 @@ impl Connection {
             }
             Transaction::Commit => return self.end(true).await,
             Transaction::Rollback => return self.end(false).await,
-            // Names are as they were written, quotes included.
+            // The name is as written, including quotes.
             Transaction::Savepoint(name) => format!("SAVEPOINT {name}"),
             Transaction::Release(name) => format!("RELEASE SAVEPOINT {name}"),
             Transaction::RollbackToSavepoint(name) => format!("ROLLBACK TO SAVEPOINT {name}"),
         };
         if self.status == TransactionStatus::Idle {
-            return Err(AnswerError::statement("25P01", "savepoints belong to a transaction"));
+            return Err(AnswerError::statement("25P01", "savepoints can only be used in a transaction"));
         }
         self.step(&step).await?;
         Ok(match transaction {
@@ -61,10 +62,10 @@ impl Connection {
         })
     }
 
-    /// Ends a transaction. What a failed one would keep is given up, as in PostgreSQL.
+    /// Ends a transaction. COMMIT of a failed one rolls back, as in PostgreSQL.
     async fn end(&mut self, is_commit: bool) -> Result<&'static str, AnswerError> {
         let keeps = is_commit && self.status != TransactionStatus::Error;
-        // Clients end what they did not begin, and are only told so.
+        // Ending a transaction that was never begun is only a warning.
         let ended = match self.status {
             TransactionStatus::Idle => Ok(()),
             _ if keeps => {
@@ -73,7 +74,7 @@ impl Connection {
                 self.committing.send_replace(false);
                 ended
             }
-            // One that is gone already was rolled back.
+            // A transaction that does not exist any more was already rolled back.
             _ => self.step("ROLLBACK").await.or_else(|error| match error {
                 SqlError::NoTransaction => Ok(()),
                 error => Err(error),
@@ -87,7 +88,7 @@ impl Connection {
         Ok(if keeps { "COMMIT" } else { "ROLLBACK" })
     }
 
-    /// A step of an owner's transaction.
+    /// Runs a step of an owner's transaction.
     async fn step(&mut self, step: &str) -> Result<(), SqlError> {
         if self.session.role() == Role::Owner {
             for parsed in parse(step)? {
@@ -97,7 +98,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sets what a transaction, or each from here on, may do.
+    /// Sets the modes of the current transaction or of all later ones.
     pub(super) fn set_modes(&mut self, modes: &[TransactionMode], scope: SettingScope) -> Result<(), AnswerError> {
         let (read_only, isolation) = match scope {
             SettingScope::Local => ("transaction_read_only", "transaction_isolation"),
@@ -119,7 +120,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Settings and options of views that were for a transaction alone go with it; one that is rolled back takes all along.
+    /// Restores the settings and options that were set for the transaction only, and after a rollback all of them.
     fn end_settings(&mut self, is_kept: bool) -> Result<(), AnswerError> {
         if self.settings.end(is_kept) {
             self.report(None)?;
@@ -132,7 +133,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sets an option of views for the transaction under way.
+    /// Sets an option of views for the current transaction.
     pub(super) async fn set_local_option(&mut self, name: &str, parsed: Parsed) -> Result<(), AnswerError> {
         let before = self.option(name);
         let Some(options) = &mut self.options_before else { return self.say(NO_TRANSACTION) };
@@ -142,7 +143,7 @@ impl Connection {
         self.command(parsed).await
     }
 
-    /// Refuses what can't run after an error in a transaction.
+    /// Refuses statements after an error in a transaction, except those that end it.
     pub(super) fn check_transaction(&self, ends_it: bool) -> Result<(), AnswerError> {
         if self.status == TransactionStatus::Error && !ends_it {
             let message = "current transaction is aborted, commands ignored until end of transaction block";
@@ -151,7 +152,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Refuses what changes something where nothing is to be changed.
+    /// Refuses changes in a read-only transaction.
     pub(super) fn check_read_only(&self, request: &Request) -> Result<(), AnswerError> {
         let changes = match request {
             Request::Change { .. } => true,
@@ -163,33 +164,26 @@ impl Connection {
             _ => false,
         };
         if changes && self.settings.is_read_only() {
-            return Err(AnswerError::statement("25006", "nothing can be changed in a read-only transaction"));
+            return Err(AnswerError::statement("25006", "a read-only transaction can't change anything"));
         }
         Ok(())
     }
 }
 
-/// The name of a prepared statement that is run.
+/// The name of the prepared statement in an EXECUTE.
 fn executed(parsed: &Parsed) -> Option<String> {
-    let Statement::Sql(statement) = &parsed.statement else { return None };
-    let DFStatement::Statement(statement) = statement.as_ref() else { return None };
-    match statement.as_ref() {
-        SqlStatement::Execute { name: Some(name), .. } => {
-            let part = name.0.last().and_then(|part| part.as_ident())?;
-            Some(if part.quote_style.is_some() { part.value.clone() } else { part.value.to_lowercase() })
-        }
-        _ => None,
-    }
+    let Some(SqlStatement::Execute { name: Some(name), .. }) = parsed.sql() else { return None };
+    name.0.last()?.as_ident().map(spelled)
 }
 
-/// EXPLAIN ANALYZE runs what it explains.
+/// Whether this is an EXPLAIN ANALYZE of a change, which runs the change.
 fn explains_change(parsed: &Parsed) -> bool {
     let Statement::Sql(statement) = &parsed.statement else { return false };
     let DFStatement::Explain(explained) = statement.as_ref() else { return false };
     explained.options.analyze && !is_query(&explained.statement)
 }
 
-/// Whether a statement asks for rows and nothing else.
-pub(super) fn is_query(statement: &DFStatement) -> bool {
+/// Whether a statement only reads rows.
+fn is_query(statement: &DFStatement) -> bool {
     matches!(statement, DFStatement::Statement(statement) if matches!(statement.as_ref(), SqlStatement::Query(_)))
 }

@@ -1,22 +1,22 @@
-//! Users and grants over the wire: what is granted is read, what is revoked is not, also by what is open.
+//! Users and grants over the wire: granted views can be read, and revoked ones can't, not even by open cursors.
 
 use std::sync::Arc;
 
 use chrono::Utc;
 use kohort_server::Configuration;
 use kohort_sql::Engine;
-use kohort_sql::access::UNASKED;
+use kohort_sql::access::{Granted, UNASKED};
 use kohort_sql::policy::ComplianceLog;
 
 use crate::client::connect;
 use crate::fixture::{ANALYST, OWNER, PEOPLE, as_owner, serve, serve_engine, with_accounts};
 
-/// A second view of the same persons, in other classes.
+/// A second view of the same persons with other classes.
 const AGAIN: &str = "CREATE ANONYMIZATION_VIEW again ON SELECT name, age, zip FROM people WITH ANONYMIZATION_ID name
   ANONYMIZATION_QUASI_ID (age, zip DGH_NAME zip) K 2 USING mondrian";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_revoked_is_refused_at_once() {
+async fn a_revoked_view_is_refused_at_once() {
     let served = serve(PEOPLE).await;
     let mut ann = connect(&served, ANALYST).await;
     let mut owner = connect(&served, OWNER).await;
@@ -62,7 +62,7 @@ async fn a_purpose_that_is_not_granted_counts_for_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_granted_no_purpose_hears_of_none() {
+async fn a_user_without_purposes_learns_of_none() {
     let served = serve(PEOPLE).await;
     as_owner(&served.engine, "REVOKE PURPOSE care RECIPIENT nurse FROM ann").await;
     let ann = connect(&served, ANALYST).await;
@@ -82,8 +82,8 @@ async fn two_views_that_tell_more_together_are_not_granted_to_one_login() {
     let mut owner = connect(&served, OWNER).await;
     let (state, message) = owner.failure("GRANT SELECT ON again TO ann").await;
     assert_eq!(state, "42501");
-    assert_eq!(message, "whoever reads again and seen can single out some persons");
-    // Whoever has read one may have kept the answers.
+    assert_eq!(message, "a user who reads again and seen can single out some persons");
+    // A user who has read one of them may have kept the answers.
     owner.rows("REVOKE SELECT ON seen FROM ann").await.unwrap();
     assert_eq!(owner.failure("GRANT SELECT ON again TO ann").await.0, "42501");
     owner.rows("CREATE USER bob PASSWORD 'correct horse'; GRANT SELECT ON again TO bob").await.unwrap();
@@ -116,7 +116,7 @@ async fn three_views_of_which_any_two_may_be_read_together_are_not_granted_to_on
         assert_eq!(reader.rows(&format!("SELECT * FROM {}", views[1])).await.unwrap().len(), 8);
     }
     let (state, message) = owner.failure("GRANT SELECT ON by_c TO ua").await;
-    let expected = "whoever reads by_c, by_a and by_b can single out some persons";
+    let expected = "a user who reads by_c, by_a and by_b can single out some persons";
     assert_eq!((state.as_str(), message.as_str()), ("42501", expected));
 }
 
@@ -144,7 +144,7 @@ async fn views_are_read_together_only_where_everybody_hides_among_as_many_as_the
     let mut owner = connect(&served, OWNER).await;
     owner.rows("CREATE USER bob PASSWORD 'correct horse'; GRANT SELECT ON by_a TO bob").await.unwrap();
     let (state, message) = owner.failure("GRANT SELECT ON by_b TO bob").await;
-    let expected = "whoever reads by_b and by_a can tell some persons apart from all but 1 other";
+    let expected = "a user who reads by_b and by_a can tell some persons apart from all but 1 other";
     assert_eq!((state.as_str(), message.as_str()), ("42501", expected));
 }
 
@@ -167,14 +167,14 @@ async fn a_view_that_is_replaced_by_one_that_tells_more_is_refused_when_it_is_re
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_could_read_a_view_that_was_dropped_gets_no_other() {
+async fn a_user_of_a_dropped_view_is_granted_no_other() {
     let served = serve(PEOPLE).await;
     let mut owner = connect(&served, OWNER).await;
     owner.rows("CREATE USER bob PASSWORD 'correct horse'").await.unwrap();
     owner.rows("DROP ANONYMIZATION_VIEW seen").await.unwrap();
     owner.rows(AGAIN).await.unwrap();
     let (state, message) = owner.failure("GRANT SELECT ON again TO ann").await;
-    let expected = "'ann' could read 'seen', which was dropped: what that tells together with again can't be known";
+    let expected = "'ann' could read 'seen', which was dropped, so it can't be compared with again";
     assert_eq!((state.as_str(), message.as_str()), ("42501", expected));
     assert_eq!(connect(&served, ANALYST).await.failure("SELECT * FROM again").await.0, "42P01");
     owner.rows("GRANT SELECT ON again TO bob; GRANT SELECT ON again TO ann FORCE").await.unwrap();
@@ -186,10 +186,10 @@ async fn who_could_read_a_view_that_was_dropped_gets_no_other() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_view_that_could_not_be_made_again_keeps_others_from_its_readers() {
     let served = serve(PEOPLE).await;
-    served.engine.accounts().unwrap().grant_view(ANALYST, "lost", UNASKED).unwrap();
+    served.engine.accounts().unwrap().grant(ANALYST, &Granted::View("lost".to_owned()), UNASKED).unwrap();
     let (state, message) = connect(&served, ANALYST).await.failure("SELECT * FROM seen").await;
     assert_eq!(state, "42501");
-    assert!(message.contains("what seen tells together with lost can't be known"), "{message}");
+    assert!(message.contains("seen and lost can't be compared"), "{message}");
     connect(&served, OWNER).await.rows("DROP ANONYMIZATION_VIEW IF EXISTS lost").await.unwrap();
     assert_eq!(connect(&served, ANALYST).await.rows("SELECT * FROM seen").await.unwrap().len(), 8);
 }
@@ -299,19 +299,19 @@ async fn transactions_of_an_owner_are_those_of_the_data_folder() {
     owner.rows("BEGIN; INSERT INTO t VALUES (1); ROLLBACK").await.unwrap();
     owner.rows("BEGIN; INSERT INTO t VALUES (2); COMMIT").await.unwrap();
     assert_eq!(owner.rows("SELECT n FROM t").await.unwrap(), [["2"]]);
-    // What fails takes the whole transaction along, as clients of PostgreSQL expect.
+    // A failure ends the whole transaction, as clients of PostgreSQL expect.
     owner.rows("BEGIN; INSERT INTO t VALUES (3)").await.unwrap();
     owner.failure("SELECT nothing FROM t").await;
     assert_eq!(owner.failure("INSERT INTO t VALUES (4)").await.0, "25P02");
     owner.rows("COMMIT").await.unwrap();
     assert_eq!(owner.rows("SELECT n FROM t").await.unwrap(), [["2"]]);
-    // Unless there is a place to go back to.
+    // A savepoint prevents that.
     owner.rows("BEGIN; INSERT INTO t VALUES (7); SAVEPOINT here; INSERT INTO t VALUES (8)").await.unwrap();
     owner.failure("SELECT nothing FROM t").await;
     assert_eq!(owner.failure("ROLLBACK TO SAVEPOINT nowhere").await.0, "3B001");
     owner.rows("ROLLBACK TO here; INSERT INTO t VALUES (9); RELEASE here; COMMIT").await.unwrap();
     assert_eq!(owner.rows("SELECT n FROM t ORDER BY n").await.unwrap(), [["2"], ["7"], ["9"]]);
-    // So does hanging up.
+    // Disconnecting ends the transaction too.
     owner.rows("BEGIN; INSERT INTO t VALUES (5)").await.unwrap();
     drop(owner);
     let mut again = connect(&served, OWNER).await;
@@ -320,7 +320,7 @@ async fn transactions_of_an_owner_are_those_of_the_data_folder() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_reads_a_view_that_moves_reads_no_other() {
+async fn a_user_of_a_view_that_changes_is_granted_no_other() {
     let folder = tempfile::tempdir().unwrap();
     let engine = Engine::open(folder.path(), Arc::new(Utc::now), ComplianceLog::new()).await.unwrap();
     let served = serve_engine(with_accounts(engine), Configuration::default()).await;
@@ -344,7 +344,7 @@ async fn whoever_reads_a_view_that_moves_reads_no_other() {
     }
     let (state, message) = owner.failure("GRANT SELECT ON still TO ann").await;
     assert_eq!(state, "42501");
-    assert!(message.contains("what still tells together with moving can't be known"), "{message}");
+    assert!(message.contains("still and moving can't be compared"), "{message}");
 
     owner
         .rows("CREATE USER bob PASSWORD 'correct horse'; GRANT SELECT ON still TO bob; GRANT SELECT ON later TO bob")
@@ -352,9 +352,9 @@ async fn whoever_reads_a_view_that_moves_reads_no_other() {
         .unwrap();
     let mut bob = connect(&served, "bob").await;
     assert_eq!(bob.rows("SELECT * FROM still").await.unwrap().len(), 4);
-    // Nor does one come to move that was granted.
+    // A granted view can't be replaced by one that changes.
     let (_, message) = owner.failure(&view("MATERIALIZED", "later")).await;
-    assert!(message.contains("'later' is computed"), "{message}");
+    assert!(message.contains("can't be replaced by a materialized view"), "{message}");
     assert_eq!(bob.rows("SELECT * FROM later").await.unwrap().len(), 4);
     let mut ann = connect(&served, ANALYST).await;
     let point = "SELECT * FROM moving WHERE zip = '10'";
@@ -362,14 +362,14 @@ async fn whoever_reads_a_view_that_moves_reads_no_other() {
     owner.rows("REVOKE SELECT ON moving FROM ann").await.unwrap();
     ann.failure(point).await;
 
-    // Who holds the data folder would wait for themselves.
+    // A connection that holds the data folder would wait for itself.
     owner.rows("BEGIN; INSERT INTO people VALUES (5, '10')").await.unwrap();
     assert_eq!(owner.failure("GRANT SELECT ON still TO ann").await.0, "25001");
     owner.rows("ROLLBACK").await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_asks_for_privileges_hears_of_their_own() {
+async fn privileges_are_those_of_the_login_that_asks() {
     let served = serve(PEOPLE).await;
     let mut ann = connect(&served, ANALYST).await;
     let mut owner = connect(&served, OWNER).await;
@@ -379,7 +379,7 @@ async fn who_asks_for_privileges_hears_of_their_own() {
         ("public.seen", "insert, select", "t", "t"),
         ("seen", "SELECT WITH GRANT OPTION", "f", "t"),
         ("seen", "INSERT", "f", "t"),
-        // What is not granted, and what is not there.
+        // Views that are not granted, and views that do not exist.
         ("people", "SELECT", "f", "t"),
         ("nothing", "SELECT", "f", "f"),
         ("pg_catalog.pg_class", "SELECT", "t", "t"),
@@ -433,7 +433,7 @@ async fn whole_numbers_do_not_wrap_around_and_dates_lose_no_hours() {
             assert_eq!(state, if is_cast { "22000" } else { "22003" }, "{user}: {asked}: {message}");
             assert!(!message.contains(most), "{message}");
         }
-        // What is added up on the way may be larger than what comes out.
+        // Intermediate sums may be larger than the result.
         for (asked, says) in [
             ("SELECT sum(x) FROM n", most),
             ("SELECT sum(DISTINCT x) FROM n", most),
@@ -447,7 +447,7 @@ async fn whole_numbers_do_not_wrap_around_and_dates_lose_no_hours() {
             assert_eq!(asks.rows(&asked).await.unwrap(), [[expected]], "{user}: {asked}");
         }
         assert_eq!(asks.failure("SELECT 1 / (x - x) FROM (VALUES (1)) AS n(x)").await.0, "22012");
-        // As PostgreSQL rounds numerics.
+        // Rounded as PostgreSQL rounds numerics.
         let rounded = "SELECT CAST(2.5 AS INT) AS a, CAST(-2.5 AS BIGINT) AS b, CAST(x AS INT) AS c,
             CAST(CAST(x AS DECIMAL(4, 1)) AS INT) AS d
             FROM (VALUES (7.6)) AS n(x)";

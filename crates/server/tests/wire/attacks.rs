@@ -1,7 +1,7 @@
-//! The attacks on A-views, repeated over the wire by analysts who have logged in and to whom everything is granted that
-//! can be.
+//! The attacks on A-views over the wire, by analysts to whom everything is granted that can be granted.
 //!
-//! The files are those of `kohort-sql`. Where the wire answers otherwise, [`DIFFERENT`] says so, and why; it must.
+//! The files are those of `kohort-sql`. [`DIFFERENT`] lists the statements whose answers differ over the wire, with the
+//! reasons. A listed statement that does not differ fails the test.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,28 +12,28 @@ use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Runner};
 use crate::client::{Connected, connect};
 use crate::fixture::{OWNER, Served, as_owner, serve, serve_folder};
 
-/// Files, parts of statements that the wire answers otherwise, and why.
+/// Files, parts of statements that have other answers over the wire, and the reasons.
 const DIFFERENT: [(&str, &str, &str); 17] = [
-    ("before_and_after_insert", "DELETE FROM people", "how many rows changed is a tag"),
-    ("before_and_after_insert", "UPDATE people", "how many rows changed is a tag"),
+    ("before_and_after_insert", "DELETE FROM people", "the number of changed rows is sent as a command tag"),
+    ("before_and_after_insert", "UPDATE people", "the number of changed rows is sent as a command tag"),
     ("errors", "FROM costs", "a second view of the same persons is not granted"),
     ("information_schema", "FROM information_schema.tables", "PostgreSQL's own catalog is listed too"),
     ("information_schema", "FROM information_schema.views", "PostgreSQL's own catalog is listed too"),
     ("information_schema", "SHOW TABLES", "PostgreSQL's own catalog is listed too"),
-    ("per_purpose", "JOIN apart", "it is not granted to a login with several purposes"),
-    ("per_purpose", "EXECUTE both", "it is not granted to a login with several purposes"),
-    ("prepared_statements", "SHOW COMPLIANCE LOG", "it names logins, and what was granted to them"),
-    ("side_effects", "BEGIN", "drivers send it, and it does nothing"),
+    ("per_purpose", "JOIN apart", "the view is not granted to a login with several purposes"),
+    ("per_purpose", "EXECUTE both", "the view is not granted to a login with several purposes"),
+    ("prepared_statements", "SHOW COMPLIANCE LOG", "the log also names logins and their grants"),
+    ("side_effects", "BEGIN", "accepted without effect, because drivers send it"),
     ("time_zone_and_collation", "SET TIME ZONE", "refused as a setting of PostgreSQL"),
     ("time_zone_and_collation", "arrived_on WHERE", "a second view of the same persons is not granted"),
     ("time_zone_and_collation", "FROM arrived_on", "a second view of the same persons is not granted"),
     ("two_recipients", "RECIPIENT ''", "refused as a pair that is not granted"),
     ("two_views", "JOIN again", "a second view of the same persons is not granted"),
     ("view_on_view", "FROM north_seen", "a second view of the same persons is not granted"),
-    ("withdrawn_view", "EXECUTE kept_again", "what is dropped takes its grants along"),
+    ("withdrawn_view", "EXECUTE kept_again", "dropping a view also drops its grants"),
 ];
 
-/// As many analysts as a file has connections.
+/// One analyst for each connection of a file.
 const ANALYSTS: [&str; 4] = ["ann", "bob", "cem", "dan"];
 
 struct Wired {
@@ -77,14 +77,14 @@ impl AsyncDB for Wired {
     async fn shutdown(&mut self) {}
 }
 
-/// Grants views that a statement made to every analyst, as far as that is safe.
+/// Grants the views that a statement created to every analyst, as far as that is allowed.
 async fn grant_new(served: &Served, sql: &str) {
     let mut owner = served.engine.session(kohort_sql::Role::Owner);
     for made in parse(sql).unwrap_or_default() {
         let Statement::CreateView(view) = made.statement else { continue };
         for analyst in ANALYSTS {
             for parsed in parse(&format!("GRANT SELECT ON \"{}\" TO {analyst}", view.name)).unwrap() {
-                // Views that tell more beside another are not granted.
+                // Views that reveal more together with another one are not granted.
                 let _ = owner.run(parsed).await;
             }
         }
@@ -98,7 +98,7 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-/// Runs one file; what was answered otherwise, as statement and difference.
+/// Runs one file, and returns the statements with other answers and the differences.
 async fn run_file(file: &Path) -> Vec<(String, String)> {
     let folder = tempfile::tempdir().unwrap();
     let is_stored = file.file_stem().is_some_and(|name| name.to_string_lossy().starts_with("stored_"));
@@ -155,5 +155,5 @@ async fn every_attack_fails_over_the_wire() {
         }
     }
     assert!(failures.is_empty(), "{} differences\n{}", failures.len(), failures.join("\n\n"));
-    assert_eq!(seen.len(), DIFFERENT.len(), "some differences are no more");
+    assert_eq!(seen.len(), DIFFERENT.len(), "some statements of DIFFERENT now have the same answer");
 }

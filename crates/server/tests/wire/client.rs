@@ -1,4 +1,4 @@
-//! A client of the wire in Rust, which also hears notices.
+//! A client in Rust, which also collects notices.
 
 use futures::{StreamExt, future, stream};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -12,7 +12,7 @@ pub(crate) struct Connected {
     notices: UnboundedReceiver<DbError>,
 }
 
-/// Logs somebody in.
+/// Logs in as this user.
 pub(crate) async fn connect(served: &Served, user: &str) -> Connected {
     let url = format!("{} password='{PASSWORD}'", served.url(user));
     let (client, mut connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
@@ -30,7 +30,7 @@ pub(crate) async fn connect(served: &Served, user: &str) -> Connected {
 }
 
 impl Connected {
-    /// Rows of the last statement as texts, or what notices say where there are none.
+    /// The rows of the last statement as texts, or the notices if there are no rows.
     pub(crate) async fn rows(&mut self, sql: &str) -> Result<Vec<Vec<String>>, tokio_postgres::Error> {
         let mut rows = Vec::new();
         let mut has_columns = false;
@@ -57,7 +57,7 @@ impl Connected {
         Ok(rows)
     }
 
-    /// The state and message of what must fail.
+    /// The SQLSTATE and message of a statement that must fail.
     pub(crate) async fn failure(&mut self, sql: &str) -> (String, String) {
         let error = self.rows(sql).await.expect_err(sql);
         let error = error.as_db_error().unwrap_or_else(|| panic!("{sql}: {error}"));

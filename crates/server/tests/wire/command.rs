@@ -1,4 +1,4 @@
-//! The command `kohort-serve` as a user runs it.
+//! The command `kohort-serve`.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Output, Stdio};
@@ -18,15 +18,15 @@ fn command(arguments: &[&str]) -> Command {
 
 fn run(arguments: &[&str], stdin: &str) -> Output {
     let mut child = command(arguments).spawn().unwrap();
-    // It may end before it reads.
+    // The command may end before it reads stdin.
     let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
     child.wait_with_output().unwrap()
 }
 
-/// Reads what it says up to a line that starts so; returns the rest of that line.
+/// Reads lines until one begins with `start`, and returns the rest of that line.
 fn wait_for(lines: &mut impl Iterator<Item = std::io::Result<String>>, start: &str) -> String {
     loop {
-        let line = lines.next().expect("it goes on").unwrap();
+        let line = lines.next().expect("the command prints the expected line before it ends").unwrap();
         if let Some(rest) = line.strip_prefix(start) {
             return rest.to_owned();
         }
@@ -34,7 +34,7 @@ fn wait_for(lines: &mut impl Iterator<Item = std::io::Result<String>>, start: &s
     }
 }
 
-/// A server that was started, on a port of its own.
+/// A running server on a port of its own.
 pub(crate) struct Started {
     child: Child,
     pub(crate) port: String,
@@ -55,7 +55,7 @@ impl Started {
         psql_with(&url, PASSWORD, &["--tuples-only", "--set=ON_ERROR_STOP=1", "-c", sql]).await
     }
 
-    /// The number of its process.
+    /// The process id.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
@@ -72,8 +72,22 @@ fn terminate(child: &Child) {
     assert!(killed.success());
 }
 
+#[test]
+fn completions_and_the_manual_page_name_the_flags() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = run(&["--completions", shell], "");
+        assert_eq!(script.status.code(), Some(0), "{}", stderr(&script));
+        assert!(stdout(&script).contains("create-owner"), "{shell}");
+    }
+    let page = run(&["--man"], "");
+    assert_eq!(page.status.code(), Some(0), "{}", stderr(&page));
+    assert!(stdout(&page).contains(".TH kohort-serve 1"), "{}", stdout(&page));
+    assert!(stdout(&page).contains("create\\-owner"), "{}", stdout(&page));
+    assert_eq!(run(&["--man", "--check-config"], "").status.code(), Some(2));
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn it_serves_a_file_and_stops_when_told_to() {
+async fn the_command_serves_a_file_and_stops_at_a_signal() {
     let folder = tempfile::tempdir().unwrap();
     let init = folder.path().join("setup.sql");
     std::fs::write(&init, format!("CREATE USER ann PASSWORD '{PASSWORD}';\n{PEOPLE}")).unwrap();
@@ -158,7 +172,7 @@ fn without_an_owner_it_does_not_start() {
     assert!(stderr(&output).contains("there is no owner"), "{}", stderr(&output));
     let output = run(&["--create-owner", "olga"], "short\n");
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("a password has 8 to"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("a password must have 8 to"), "{}", stderr(&output));
     assert!(!stderr(&output).contains("short"), "{}", stderr(&output));
 }
 
@@ -174,7 +188,7 @@ fn a_configuration_is_checked_without_serving() {
     let (data, log) = (folder.path().join("data"), folder.path().join("asked.jsonl"));
     let both = check(&format!("data = '{}'\nlog = '{}'", data.display(), log.display()));
     assert_eq!(both.status.code(), Some(0), "{}", stderr(&both));
-    assert!(!data.exists() && !log.exists(), "nothing is made");
+    assert!(!data.exists() && !log.exists(), "the check creates no file");
     std::fs::create_dir(&data).unwrap();
     std::fs::write(data.join("kohort.db"), "something else").unwrap();
     let foreign = format!("data = '{}'", data.display());
@@ -205,7 +219,7 @@ fn a_configuration_is_checked_without_serving() {
 }
 
 #[test]
-fn what_is_wrong_in_a_file_is_said_with_its_name() {
+fn an_error_in_a_file_has_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let init = folder.path().join("setup.sql");
     std::fs::write(&init, "SELECT 1;\nCREATE DGH FROM 'x'").unwrap();
@@ -220,7 +234,7 @@ async fn a_data_folder_of_a_newer_format_is_found_without_serving() {
     let check = || run(&["--data", folder.path().to_str().unwrap(), "--check-config"], "");
     let engine = Engine::open(folder.path(), Arc::new(Utc::now), ComplianceLog::new()).await.unwrap();
     let store = engine.store().cloned().unwrap();
-    assert_eq!(check().status.code(), Some(0), "also while somebody has it open");
+    assert_eq!(check().status.code(), Some(0), "the check works while another process has the folder open");
     let noted = store.read().unwrap().records("format").unwrap();
     let change = store.write().unwrap();
     change.put_record("format", &noted[0].0, "99").unwrap();
@@ -240,6 +254,6 @@ async fn an_owner_who_is_there_already_is_not_made_again() {
     started.stop();
     let again = run(&arguments, PASSWORD);
     assert_eq!(again.status.code(), Some(2));
-    let said = "error: there is a user 'olga' already\nhint: leave out --create-owner, which is for the first time\n";
+    let said = "error: user 'olga' exists already\nhint: leave out --create-owner, which is only for the first start\n";
     assert!(stderr(&again).ends_with(said), "{}", stderr(&again));
 }

@@ -1,4 +1,4 @@
-//! Cursors: what they keep is bounded, and let go when nobody asks.
+//! Cursors: their memory is limited, and freed when they are idle.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use crate::fixture::{ANALYST, OWNER, PEOPLE, serve_as, serve_folder, wait_until}
 const NUMBERS: &str = "SELECT x FROM generate_series(1, 100000) AS a (x)";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cursors_keep_counts_among_what_queries_may_take() {
+async fn rows_of_cursors_count_towards_the_memory_of_queries() {
     let served = serve_as(PEOPLE, |configuration| configuration.query_memory = 16).await;
     let mut ann = connect(&served, ANALYST).await;
-    // Some megabytes each, of which one row is fetched.
+    // Each cursor has some megabytes of rows, of which one row is fetched.
     let wide = "SELECT concat(repeat('a', 500), x) FROM generate_series(1, 100000) AS a (x)";
     ann.rows(&format!("DECLARE first CURSOR FOR {wide}; FETCH 1 FROM first")).await.unwrap();
     let mut n_open = 1;
@@ -40,7 +40,7 @@ async fn a_login_has_few_cursors_and_leaves_some_to_others() {
         assert_eq!(ann.failure(&format!("DECLARE more CURSOR FOR {NUMBERS}")).await.0, "53400");
     }
     let more = format!("DECLARE more CURSOR FOR {NUMBERS}");
-    assert_eq!(connected[2].failure(&more).await.1, "too many cursors of this login are open");
+    assert_eq!(connected[2].failure(&more).await.1, "this login has too many open cursors");
     connected[0].rows("CLOSE c7").await.unwrap();
     connected[2].rows(&more).await.unwrap();
     connect(&served, OWNER).await.rows(&more).await.unwrap();
@@ -54,11 +54,11 @@ async fn a_cursor_that_nobody_fetches_from_is_closed() {
     wait_until("it is closed", || served.server.metrics().cursors.get() == 0).await;
     let (state, message) = ann.failure("FETCH 1 FROM c").await;
     assert_eq!(state, "34000");
-    assert!(message.contains("was closed, since nobody fetched from it"), "{message}");
+    assert!(message.contains("was closed because it was idle"), "{message}");
     ann.rows(&format!("CLOSE c; DECLARE c CURSOR FOR {NUMBERS}")).await.unwrap();
 }
 
-/// How many files of a folder this process has open.
+/// The number of files of a folder that this process has open.
 #[cfg(target_os = "linux")]
 fn n_open_files(folder: &Path) -> usize {
     let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
@@ -79,7 +79,7 @@ async fn a_cursor_that_reads_no_stored_table_holds_no_file_of_the_data_folder() 
         owner.rows(&format!("DECLARE c{number} CURSOR FOR {NUMBERS}; FETCH 1 FROM c{number}")).await.unwrap();
     }
     assert_eq!(n_open_files(&path), n_before);
-    // Nor does one that has read all.
+    // A cursor that has read all rows has no open file either.
     for number in 0..20 {
         owner.rows(&format!("DECLARE t{number} CURSOR FOR SELECT n FROM t; FETCH ALL FROM t{number}")).await.unwrap();
     }

@@ -137,7 +137,7 @@ with engine.connect() as c:
     );
 }
 
-/// A program that asks by pgjdbc.
+/// A program that uses pgjdbc.
 const JAVA: &str = r#"
 import java.sql.*;
 public class Ask {

@@ -1,4 +1,4 @@
-//! A server within the test, with an owner and an analyst.
+//! A server inside the test process, with an owner and an analyst.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -22,7 +22,7 @@ pub(crate) const OWNER: &str = "olga";
 pub(crate) const ANALYST: &str = "ann";
 pub(crate) const PASSWORD: &str = "correct horse";
 
-/// Eight persons with an illness each, and a view of them under two purposes.
+/// Eight persons with an illness each, and a view of them for two purposes.
 pub(crate) const PEOPLE: &str = "
 CREATE TABLE people (name TEXT, age INT, zip TEXT, ward TEXT, illness TEXT) AS VALUES
   ('Ann', 31, '1001', 'north', 'flu'), ('Bea', 34, '1002', 'north', 'ulcer'), ('Cem', 36, '1001', 'south', 'flu'),
@@ -42,7 +42,7 @@ GRANT SELECT ON seen TO ann;
 GRANT PURPOSE care RECIPIENT nurse TO ann;
 ";
 
-/// A server, until it is dropped.
+/// A server that stops when it is dropped.
 pub(crate) struct Served {
     pub(crate) port: u16,
     pub(crate) server: Arc<Server>,
@@ -67,7 +67,7 @@ pub(crate) fn with_accounts(engine: Engine) -> Engine {
     engine
 }
 
-/// Runs statements as the owner, beside the wire.
+/// Runs statements as the owner, without the wire.
 pub(crate) async fn as_owner(engine: &Engine, sql: &str) {
     let mut owner = engine.session(Role::Owner);
     for parsed in parse(sql).unwrap() {
@@ -77,12 +77,12 @@ pub(crate) async fn as_owner(engine: &Engine, sql: &str) {
     }
 }
 
-/// Serves what these statements make.
+/// Serves the tables and views that these statements create.
 pub(crate) async fn serve(sql: &str) -> Served {
     serve_as(sql, |_| {}).await
 }
 
-/// Serves it under another configuration.
+/// Serves the tables and views that these statements create, with another configuration.
 pub(crate) async fn serve_as(sql: &str, configure: impl FnOnce(&mut Configuration)) -> Served {
     let engine = engine();
     as_owner(&engine, sql).await;
@@ -112,7 +112,7 @@ pub(crate) async fn serve_folder(folder: &Path, configure: impl FnOnce(&mut Conf
     serve_engine(with_accounts(engine), configuration).await
 }
 
-/// Waits until something is so; a test fails where that takes a minute.
+/// Waits until a condition holds, and fails the test after a minute.
 pub(crate) async fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let looks = async {
         while !is_so() {
@@ -120,10 +120,10 @@ pub(crate) async fn wait_until(what: &str, is_so: impl Fn() -> bool) {
         }
     };
     let waited = tokio::time::timeout(Duration::from_secs(60), looks).await;
-    assert!(waited.is_ok(), "it is not so that {what}");
+    assert!(waited.is_ok(), "waited a minute in vain until {what}");
 }
 
-/// A function of SQL that computes until it is let go. Nothing can stop it meanwhile.
+/// An SQL function that computes until it is released. Nothing can stop it before.
 pub(crate) struct Held {
     state: Arc<(Mutex<State>, Condvar)>,
 }
@@ -135,7 +135,7 @@ struct State {
 }
 
 impl Held {
-    /// The function `held(x)`, for owners who connect from here on.
+    /// Adds the function `held(x)` for owners who connect from now on.
     pub(crate) fn register(engine: &Engine) -> Held {
         let state: Arc<(Mutex<State>, Condvar)> = Arc::default();
         let held = Arc::clone(&state);
@@ -152,7 +152,7 @@ impl Held {
         Held { state }
     }
 
-    /// How many threads are held.
+    /// The number of threads that compute it.
     pub(crate) fn n_held(&self) -> usize {
         self.state.0.lock().unwrap().n_held
     }
@@ -170,7 +170,7 @@ impl Drop for Held {
 }
 
 impl Served {
-    /// Stops it, and waits until it has.
+    /// Stops the server, and waits until it has stopped.
     pub(crate) async fn stop(mut self) {
         drop(self.stop.take());
         self.task.await.unwrap();
@@ -181,19 +181,19 @@ impl Served {
     }
 }
 
-/// Where programs that tests need are kept.
+/// The folder of programs that tests need.
 pub(crate) fn clients() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("clients")
 }
 
-/// Runs a program to its end, off the threads that serve it.
+/// Runs a program to its end, on a thread that the server does not need.
 pub(crate) async fn run(mut command: Command) -> Output {
     tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
 }
 
 /// A program or file that the tests need.
 pub(crate) fn needed(path: Option<PathBuf>, what: &str) -> PathBuf {
-    path.unwrap_or_else(|| panic!("{what} is not there: `cargo xtask test` installs it"))
+    path.unwrap_or_else(|| panic!("{what} is missing: `cargo xtask test` installs it"))
 }
 
 /// A program on the path.
@@ -202,7 +202,7 @@ pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file())
 }
 
-/// A Python with psycopg and SQLAlchemy. A folder that was kept from an earlier run may hold another SQLAlchemy.
+/// A Python with psycopg and SQLAlchemy. A folder of an earlier run may contain another version of SQLAlchemy.
 pub(crate) fn python() -> &'static Path {
     static PYTHON: OnceLock<PathBuf> = OnceLock::new();
     PYTHON.get_or_init(|| {
@@ -228,7 +228,7 @@ pub(crate) fn python() -> &'static Path {
     })
 }
 
-/// Runs psql as somebody; all it prints.
+/// Runs psql as this user, and returns its output.
 pub(crate) async fn psql(served: &Served, user: &str, options: &[&str]) -> Output {
     psql_with(&served.url(user), PASSWORD, options).await
 }

@@ -1,4 +1,4 @@
-//! Bytes that are no protocol, at every step of one: the server stays up, and its memory stays bounded.
+//! Random bytes at every step of the protocol. The server must stay up, and its memory limited.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio_postgres::NoTls;
 use crate::client::connect;
 use crate::fixture::{ANALYST, PASSWORD, PEOPLE, Served, serve, serve_as};
 
-/// A startup message of somebody.
+/// A startup message for this user.
 fn startup(user: &str) -> Vec<u8> {
     let mut body = 196_608u32.to_be_bytes().to_vec();
     body.extend(format!("user\0{user}\0database\0kohort\0\0").bytes());
@@ -24,10 +24,10 @@ fn framed(kind: Option<u8>, body: &[u8]) -> Vec<u8> {
     kind.into_iter().chain(length).chain(body.iter().copied()).collect()
 }
 
-/// Says something, hangs up, and hears what is answered.
+/// Sends bytes, closes the sending side, and reads the answer.
 async fn say(served: &Served, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(("127.0.0.1", served.port)).await.unwrap();
-    // The server may have hung up before all was said.
+    // The server may have disconnected before all bytes were sent.
     let _ = stream.write_all(bytes).await;
     let _ = stream.shutdown().await;
     let mut heard = Vec::new();
@@ -41,7 +41,7 @@ async fn is_up(served: &Served) {
     assert_eq!(ann.rows("SELECT count(*) FROM seen").await.unwrap(), [["8"]]);
 }
 
-/// Says many things of a kind to one server, which must be up afterwards.
+/// Sends many random messages to one server, which must still be up afterwards.
 async fn say_many(n_cases: u32, strategy: impl Strategy<Value = Vec<u8>>) {
     let served = serve_as(PEOPLE, |configuration| configuration.startup_timeout = 5).await;
     let mut runner = TestRunner::new(Config { cases: n_cases, ..Config::default() });
@@ -50,7 +50,7 @@ async fn say_many(n_cases: u32, strategy: impl Strategy<Value = Vec<u8>>) {
         say(&served, &bytes).await;
     }
     assert_eq!(served.server.metrics().logins.get(), 0);
-    // This address has failed to log in too often for now; another has not.
+    // This address has had too many failed logins, so use another one.
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
     let stream = socket.connect(([127, 0, 0, 1], served.port).into()).await.unwrap();
@@ -87,7 +87,7 @@ async fn a_query_without_a_login_is_not_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_said_in_plain_text_before_tls_is_not_heard() {
+async fn bytes_in_plain_text_before_tls_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (certificate, key) = crate::limits::make_certificate(folder.path());
     let served = serve_as(PEOPLE, |configuration| {
@@ -113,7 +113,7 @@ async fn a_message_that_says_it_is_huge_is_refused_before_it_comes() {
     is_up(&served).await;
 }
 
-/// A connection after its login, of which the bytes can be said.
+/// A connection after its login, for sending bytes.
 mod raw {
     use bytes::BytesMut;
 
@@ -162,7 +162,7 @@ mod raw {
             while self.read().await.0 != kind {}
         }
 
-        /// Says something, hangs up, and waits until the server has too.
+        /// Sends bytes, disconnects, and waits until the server has disconnected too.
         pub(super) async fn say(mut self, bytes: &[u8]) {
             let _ = self.stream.write_all(bytes).await;
             let _ = self.stream.shutdown().await;
@@ -177,7 +177,7 @@ mod raw {
     }
 }
 
-/// Messages of a client that knows the protocol, most of the time.
+/// Messages that mostly follow the protocol.
 fn messages() -> impl Strategy<Value = Vec<u8>> {
     let texts = prop_oneof![
         Just("SELECT ward FROM seen\0"),

@@ -20,7 +20,7 @@ async fn the_patients_of_the_paper_are_shown_as_the_paper_shows_them() {
     let stated = "PURPOSE Treatment RECIPIENT Nurse";
     let shown =
         ann.rows(&format!("SELECT * FROM patient_aview ORDER BY zipcode, disease, birth {stated}")).await.unwrap();
-    // As `golden/patients/expected.md` has it; the paper prints 88*** where 885** is tighter, and P1 and P3 refuse birth.
+    // See `golden/patients/expected.md`: the paper prints 88*** although 885** is tighter, and P1 and P3 refuse birth.
     let expected = [
         ["NULL", "1970-1980", "*****", "Pneumonia"],
         ["NULL", "1970-1980", "*****", "Viral-disease"],
@@ -30,10 +30,10 @@ async fn the_patients_of_the_paper_are_shown_as_the_paper_shows_them() {
     ];
     assert_eq!(shown, expected);
 
-    // Prepared, with the value the paper asks for.
+    // The same query as a prepared statement, with the value of the paper.
     let asked = format!("SELECT zipcode FROM patient_aview WHERE zipcode = $1 {stated}");
     let prepared = ann.client.query(&asked, &[&"88512"]).await.unwrap();
-    assert_eq!(prepared.len(), 5, "all could be of 88512");
+    assert_eq!(prepared.len(), 5, "every label could stand for 88512");
     assert!(
         ann.client
             .query(&format!("SELECT * FROM patient_aview WHERE name = $1 {stated}"), &[&"P1"])

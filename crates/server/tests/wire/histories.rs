@@ -1,4 +1,4 @@
-//! Random histories of users, grants, connections and cursors, held against a small model of who may read what.
+//! Random histories of users, grants, connections and cursors, compared with a small model of who may read what.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use proptest::test_runner::{Config, TestRunner};
 use crate::client::{Connected, connect};
 use crate::fixture::{OWNER, Served, serve};
 
-/// Two views, of different persons, so that everybody may read both.
+/// Two views of different persons, so that every user may read both.
 const VIEWS: &str = "
 CREATE TABLE left_people (name TEXT, zip TEXT) AS VALUES ('a', '10'), ('b', '10'), ('c', '20'), ('d', '20');
 CREATE TABLE right_people (name TEXT, zip TEXT) AS VALUES ('e', '10'), ('f', '10'), ('g', '20'), ('h', '20');
@@ -49,12 +49,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 30..50)
 }
 
-/// Who there is, and what they may read.
+/// The users, and the views that they may read.
 #[derive(Default)]
 struct Model {
     users: BTreeMap<usize, User>,
     n_incarnations: u64,
-    /// Counts what was taken away, which every open cursor is asked for again.
+    /// The number of revocations. Each one invalidates every open cursor.
     n_revocations: u64,
 }
 
@@ -82,11 +82,11 @@ struct Connection {
     connected: Connected,
     user: usize,
     incarnation: u64,
-    /// The view of its cursor, and what had been taken away when it was declared.
+    /// The view of its cursor, and the number of revocations when it was declared.
     cursor: Option<u64>,
 }
 
-/// Whether a step succeeds by the model, which then knows of it, and by the server.
+/// Runs a step in the model and on the server, and returns whether each of them accepts it.
 async fn take(
     step: Step,
     model: &mut Model,
@@ -124,7 +124,7 @@ async fn take(
             (expected, owner.rows(&format!("REVOKE SELECT ON v{view} FROM u{user}")).await.is_ok())
         }
         Step::Connect(user) => {
-            // Failed logins are bounded, so nobody tries who is not there.
+            // The number of failed logins is limited, so no unknown user logs in.
             if let Some(known) = model.users.get(&user) {
                 let connected = connect(served, &format!("u{user}")).await;
                 let connection = Connection { connected, user, incarnation: known.incarnation, cursor: None };

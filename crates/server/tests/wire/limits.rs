@@ -1,4 +1,4 @@
-//! What a server bounds: time, connections, attempts, and its own end.
+//! The limits of a server: time, connections, failed logins, and the time to stop.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,7 +20,7 @@ use crate::fixture::{
     ANALYST, Held, OWNER, PASSWORD, PEOPLE, Served, as_owner, needed, on_path, serve, serve_as, wait_until,
 };
 
-/// A query that takes for ever.
+/// A query that takes forever.
 pub(crate) const ENDLESS: &str = "SELECT count(*) FROM generate_series(1, 1000000000) AS a(x), generate_series(1, 1000000000) AS b(y) WHERE x % 7 = y % 11";
 
 /// A certificate of its own and its key.
@@ -103,10 +103,10 @@ async fn no_analyst_takes_all_connections_and_owners_find_one() {
     };
     let first = connect(&served, ANALYST).await;
     let _second = connect(&served, ANALYST).await;
-    let of_one = ("53300".to_owned(), "there are too many connections of this login".to_owned());
+    let of_one = ("53300".to_owned(), "too many connections of this login".to_owned());
     assert_eq!(refused(ANALYST).await, of_one);
     let _third = connect(&served, "bob").await;
-    assert_eq!(refused("bob").await, ("53300".to_owned(), "there are too many connections".to_owned()));
+    assert_eq!(refused("bob").await, ("53300".to_owned(), "too many connections".to_owned()));
     let _owner = connect(&served, OWNER).await;
     assert_eq!(refused(OWNER).await.0, "53300");
     let n_open = served.server.metrics().open.get();
@@ -124,7 +124,7 @@ async fn many_who_log_in_at_once_all_do() {
     }
 }
 
-/// Connections that say this, and no more.
+/// Connections that send these bytes and nothing more.
 async fn stalled(served: &Served, n_connections: usize, said: &[u8]) -> Vec<TcpStream> {
     let mut streams = Vec::with_capacity(n_connections);
     for _ in 0..n_connections {
@@ -147,8 +147,8 @@ async fn connections_that_say_nothing_keep_nobody_out() {
     let mut silent = stalled(&served, 150, b"").await;
     let mut ann = connect(&served, ANALYST).await;
     assert_eq!(ann.rows("SELECT count(*) FROM seen").await.unwrap(), [["8"]]);
-    // Fifty gave way to those after them, and one to the login.
-    wait_until("some gave way", || served.server.metrics().refused.get() == 51).await;
+    // Fifty connections were closed for later ones, and one for the login.
+    wait_until("the oldest connections are closed", || served.server.metrics().refused.get() == 51).await;
     let mut told = Vec::new();
     silent[0].read_to_end(&mut told).await.unwrap();
     assert_eq!(told[0], b'E');
@@ -159,7 +159,7 @@ async fn connections_that_say_nothing_keep_nobody_out() {
         let read = stream.try_read(&mut byte);
         read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
     };
-    assert!(silent[51..].iter_mut().all(is_open), "the others are where they were");
+    assert!(silent[51..].iter_mut().all(is_open), "the other connections are still open");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -182,7 +182,7 @@ async fn few_places_for_newcomers_are_given_to_the_newest() {
     let connected = connect(&served, ANALYST).await;
     assert_eq!(served.server.metrics().refused.get(), 1);
     drop((silent, connected));
-    wait_until("they are gone", || served.server.metrics().open.get() == 0).await;
+    wait_until("all connections are closed", || served.server.metrics().open.get() == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -199,7 +199,7 @@ async fn a_statement_ends_with_its_client() {
     assert!(asked.await.unwrap());
 }
 
-/// All threads on which parts of statements run compute without a pause; the clock of others goes on.
+/// All threads for parts of statements compute without a pause, and timers of other statements must still work.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_statement_that_takes_too_long_ends_while_others_compute_without_a_pause() {
     let served = serve(PEOPLE).await;
@@ -229,7 +229,7 @@ async fn guessing_passwords_is_slow() {
         states.push(tokio_postgres::connect(&wrong, NoTls).await.err().unwrap().code().unwrap().code().to_owned());
     }
     assert_eq!(states, ["28P01", "28P01", "28P01", "28P01", "28P01", "28000"]);
-    // Also with the right one, or it would be told apart.
+    // The right password is refused too, because otherwise an attacker could recognize it.
     let right = format!("{} password='{PASSWORD}'", served.url(ANALYST));
     let refused = tokio_postgres::connect(&right, NoTls).await.err().unwrap();
     assert_eq!(refused.as_db_error().unwrap().message(), "too many failed logins");
@@ -244,7 +244,7 @@ async fn a_server_that_stops_finishes_what_runs_and_ends_what_is_idle() {
     let asked = tokio::spawn(async move { busy.rows("SELECT held(7)").await });
     wait_until("the statement runs", || held.n_held() == 1).await;
     let stopped = tokio::spawn(served.stop());
-    wait_until("who is idle is sent away", || idle.client.is_closed()).await;
+    wait_until("the idle client is disconnected", || idle.client.is_closed()).await;
     assert!(!asked.is_finished() && !stopped.is_finished());
     held.let_go();
     assert_eq!(asked.await.unwrap().unwrap(), [["7"]]);
@@ -262,7 +262,7 @@ async fn a_server_that_stops_does_not_wait_for_ever() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_served_is_let_go_once_the_server_has_stopped() {
+async fn a_stopped_server_frees_its_engine() {
     let served = serve(PEOPLE).await;
     let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Int32, true)]));
     let table: Arc<dyn TableProvider> = Arc::new(MemTable::try_new(schema, vec![vec![]]).unwrap());
@@ -294,9 +294,9 @@ async fn a_statement_that_is_too_deep_is_refused_and_the_server_goes_on() {
     assert!(!ann.rows("SELECT ward FROM seen").await.unwrap().is_empty());
 }
 
-/// As a process of its own: where a bound does not hold, the process that serves it ends.
+/// The server is a process of its own, because it would crash if a limit did not hold.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_would_end_the_process_is_refused_by_a_server_that_goes_on() {
+async fn statements_that_would_crash_the_process_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let init = folder.path().join("setup.sql");
     std::fs::write(&init, format!("CREATE USER ann PASSWORD '{PASSWORD}';\n{PEOPLE}")).unwrap();
@@ -307,7 +307,7 @@ async fn what_would_end_the_process_is_refused_by_a_server_that_goes_on() {
     let grown = vec!["s"; 100].join(" || ");
     let twenty_seven: Vec<String> = (0..27).map(|number| format!("value + {number}")).collect();
     for (sql, state) in [
-        // The first can't be parsed; nobody else may read the second.
+        // The first text can't be parsed. The second one must not be parsed by the rewriting parser.
         (format!("COPY t TO STDOUT; SELECT {}", vec!["1"; 60_000].join("+")), "54001"),
         (format!("SELECT 1 IN ({})", vec!["1"; 1_000_000].join(",")), "54000"),
         (" ".repeat(8 << 20), "54000"),
@@ -376,7 +376,7 @@ async fn each_statement_is_recorded_once_however_it_ends() {
     ann.failure("SELECT FROM WHERE name = Smith").await;
     ann.failure("SELECT \"Smith\" FROM seen").await;
     ann.failure("SELECT ward FROM seen PURPOSE smith RECIPIENT 'Smith'").await;
-    // One side is small, so that the statement runs out of time and never out of memory.
+    // One side is small, so that the statement runs out of time and not out of memory.
     ann.failure(
         "SELECT count(*) AS \"Smith\" FROM generate_series(1, 1000) AS a(x), generate_series(1, 1000000000000) AS b(y) \
          WHERE x % 7 = y % 11",
@@ -404,7 +404,7 @@ async fn each_statement_is_recorded_once_however_it_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_windows_take_counts() {
+async fn the_memory_of_windows_is_counted() {
     let served = serve_as(PEOPLE, |configuration| configuration.query_memory = 16).await;
     let mut ann = connect(&served, ANALYST).await;
     for function in ["sum(value)", "nth_value(value, 3)", "lag(value, 1000000)"] {
@@ -498,7 +498,7 @@ async fn prepared_statements_can_be_forgotten_and_are_not_many() {
     assert_eq!(ann.failure("PREPARE more AS SELECT 1").await.0, "53400");
     ann.rows("DEALLOCATE p7; PREPARE more AS SELECT 1").await.unwrap();
     ann.rows("DEALLOCATE ALL").await.unwrap();
-    // What was parsed takes more than its text.
+    // A parsed statement takes more memory than its text.
     let long = format!("SELECT 1 IN ({})", vec!["1"; 40_000].join(","));
     ann.rows(&format!("PREPARE a AS {long}; PREPARE b AS {long}")).await.unwrap();
     assert_eq!(ann.failure(&format!("PREPARE c AS {long}")).await.0, "53400");
@@ -506,7 +506,7 @@ async fn prepared_statements_can_be_forgotten_and_are_not_many() {
     assert_eq!(error.code().unwrap().code(), "53400");
 }
 
-/// More than there are processors, and nothing can stop them.
+/// There are more statements than processors, and nothing can stop any of these statements.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn statements_that_compute_without_a_pause_keep_nobody_from_being_heard() {
     let served = serve(PEOPLE).await;
@@ -527,7 +527,7 @@ async fn statements_that_compute_without_a_pause_keep_nobody_from_being_heard() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_would_take_all_memory_is_refused_and_the_server_goes_on() {
+async fn statements_that_would_take_all_memory_are_refused() {
     let served = serve(PEOPLE).await;
     let mut ann = connect(&served, ANALYST).await;
     for sql in [
@@ -550,7 +550,7 @@ async fn what_would_take_all_memory_is_refused_and_the_server_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_prepared_statements_take_counts() {
+async fn the_memory_of_prepared_statements_is_counted() {
     let served = serve_as(PEOPLE, |configuration| configuration.query_memory = 64).await;
     let long = format!("SELECT 1 WHERE 1 IN ({})", vec!["0"; 20_000].join(", "));
     let (first, second) = (connect(&served, ANALYST).await, connect(&served, ANALYST).await);

@@ -1,4 +1,4 @@
-//! Logins end with whom they are of, whatever somebody else is doing.
+//! A login ends when its user is dropped, even while another connection is busy.
 
 use crate::client::connect;
 use crate::fixture::{ANALYST, OWNER, PEOPLE, serve, serve_folder, wait_until};
@@ -17,7 +17,7 @@ async fn a_session_of_a_dropped_user_ends_and_is_not_revived_by_another_of_the_n
     owner.rows(&format!("DROP USER ann; {AGAIN}")).await.unwrap();
     assert!(asked.await.unwrap().is_err());
     wait_until("the idle one has ended", || idle.client.is_closed()).await;
-    wait_until("nobody else is there", || served.server.metrics().open.get() == 1).await;
+    wait_until("only one connection is open", || served.server.metrics().open.get() == 1).await;
     assert_eq!(connect(&served, ANALYST).await.rows("SELECT * FROM seen").await.unwrap().len(), 8);
 }
 
@@ -27,14 +27,14 @@ async fn a_new_password_ends_the_sessions_of_the_old_one() {
     let ann = connect(&served, ANALYST).await;
     let (mut owner, other) = (connect(&served, OWNER).await, connect(&served, OWNER).await);
     owner.rows("ALTER USER ann PASSWORD 'battery staple'").await.unwrap();
-    wait_until("ann is sent away", || ann.client.is_closed()).await;
+    wait_until("ann is disconnected", || ann.client.is_closed()).await;
     owner.rows("ALTER USER olga PASSWORD 'battery staple'").await.unwrap();
-    wait_until("the other session is sent away", || other.client.is_closed()).await;
+    wait_until("the other session is disconnected", || other.client.is_closed()).await;
     assert_eq!(owner.rows("SELECT 1").await.unwrap(), [["1"]]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_revoked_is_refused_while_somebody_holds_up_the_data_folder() {
+async fn a_revoked_view_is_refused_even_while_the_data_folder_is_busy() {
     let folder = tempfile::tempdir().unwrap();
     let served = serve_folder(folder.path(), |_| {}).await;
     let (mut holder, mut owner) = (connect(&served, OWNER).await, connect(&served, OWNER).await);

@@ -1,4 +1,4 @@
-//! The server as clients see it: psql, psycopg, SQLAlchemy, pgjdbc, and whoever means no good.
+//! Tests of the server with psql, psycopg, SQLAlchemy, pgjdbc, and malicious clients.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 

@@ -10,7 +10,7 @@ async fn an_analyst_logs_in_and_reads_a_view() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_owner_does_is_acknowledged() {
+async fn statements_of_an_owner_have_command_tags() {
     let served = serve("").await;
     let statements = PEOPLE.split(';').filter(|sql| !sql.trim().is_empty()).flat_map(|sql| ["-c", sql]);
     let output = psql(&served, OWNER, &statements.collect::<Vec<_>>()).await;
@@ -82,7 +82,7 @@ async fn lists_name_granted_views_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_asks_is_told_under_the_name_they_asked_by() {
+async fn current_user_keeps_the_name_of_its_column() {
     let served = serve(PEOPLE).await;
     let output = psql(&served, ANALYST, &["-c", "SELECT current_user, session_user, current_user AS me"]).await;
     assert_eq!(stdout(&output), "current_user|session_user|me\nann|ann|ann\n(1 row)\n", "{}", stderr(&output));
@@ -108,7 +108,7 @@ async fn a_view_that_is_named_like_the_catalog_is_a_view() {
     assert_eq!(stdout(&output), "8\n", "{}", stderr(&output));
 }
 
-/// What psql 15 asks when a name is completed after FROM, and after a table.
+/// The queries of psql 15 when a name is completed after FROM, and after a table.
 #[tokio::test(flavor = "multi_thread")]
 async fn names_are_completed() {
     let served = serve(PEOPLE).await;

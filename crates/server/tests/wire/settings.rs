@@ -1,4 +1,4 @@
-//! Settings: what one client sets, the next one behind a pooler does not have.
+//! Settings: behind a connection pooler, a client does not inherit the settings of an earlier one.
 
 use crate::client::connect;
 use crate::fixture::{ANALYST, PASSWORD, PEOPLE, as_owner, psql_with, serve, stderr, stdout};
@@ -28,7 +28,7 @@ async fn nothing_that_was_set_outlives_discard_all() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_client_says_when_it_connects_is_what_it_resets_to() {
+async fn reset_restores_the_values_of_the_startup_message() {
     let served = serve(PEOPLE).await;
     as_owner(&served.engine, "GRANT PURPOSE study RECIPIENT lab TO ann").await;
     let url = format!("{} options='-c kohort.purpose=study -c kohort.recipient=lab'", served.url(ANALYST));
@@ -45,7 +45,7 @@ async fn what_a_client_says_when_it_connects_is_what_it_resets_to() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_set_for_a_transaction_ends_with_it() {
+async fn local_settings_end_with_the_transaction() {
     let served = serve(PEOPLE).await;
     as_owner(&served.engine, "GRANT PURPOSE study RECIPIENT lab TO ann").await;
     let mut ann = connect(&served, ANALYST).await;
@@ -58,8 +58,22 @@ async fn what_is_set_for_a_transaction_ends_with_it() {
     }
     for sql in ["SET LOCAL application_name = 'x'", "SET LOCAL kohort.purpose = 'study'"] {
         let said = ann.rows(sql).await.unwrap();
-        assert_eq!(said, [["warning: this is for a transaction, and none is open"]], "{sql}");
+        assert_eq!(said, [["warning: this setting has no effect outside of a transaction"]], "{sql}");
     }
     let said = ann.rows("SET lock_timeout = '1s'").await.unwrap();
-    assert_eq!(said, [["\"lock_timeout\" is not followed: a change waits 10 seconds for another"]]);
+    assert_eq!(said, [["\"lock_timeout\" has no effect: a change always waits 10 seconds for another"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn discard_all_removes_prepared_statements_of_any_name() {
+    let served = serve(PEOPLE).await;
+    let mut ann = connect(&served, ANALYST).await;
+    for name in ["plain", "GRÖSSE", "\"Größe\""] {
+        for end in ["DISCARD ALL".to_owned(), format!("DEALLOCATE {name}")] {
+            ann.rows(&format!("PREPARE {name} AS SELECT 1")).await.unwrap();
+            assert_eq!(ann.rows(&format!("EXECUTE {name}")).await.unwrap(), [["1"]]);
+            ann.rows(&end).await.unwrap();
+            assert_eq!(ann.failure(&format!("EXECUTE {name}")).await.0, "26000", "{end}");
+        }
+    }
 }

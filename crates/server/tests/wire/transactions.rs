@@ -1,9 +1,10 @@
-//! Transactions over the wire: however one ends, the connection goes on, and its client knows what is kept.
+//! Transactions over the wire: after each of their possible ends, the connection works and the client knows what was
+//! committed.
 
 use crate::client::{Connected, connect};
 use crate::fixture::{OWNER, Served, serve_folder, wait_until};
 
-/// People in a table of which a materialized view shows one row each; a second row of somebody can't be committed.
+/// A table of people, and a materialized view with one row per person. A second row of a person can't be committed.
 async fn serve_people(folder: &std::path::Path) -> (Served, Connected) {
     let served = serve_folder(folder, |configuration| configuration.idle_in_transaction_timeout = 2).await;
     let mut owner = connect(&served, OWNER).await;
@@ -34,7 +35,7 @@ async fn a_commit_that_fails_ends_the_transaction() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_breaks_a_rule_of_a_table_is_told_apart_from_a_fault() {
+async fn a_violated_constraint_has_another_state_than_a_failure() {
     let folder = tempfile::tempdir().unwrap();
     let (_served, mut owner) = serve_people(folder.path()).await;
     for (sql, state) in [
@@ -48,13 +49,13 @@ async fn what_breaks_a_rule_of_a_table_is_told_apart_from_a_fault() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_idle_in_a_transaction_is_not_waited_for() {
+async fn an_owner_who_is_idle_in_a_transaction_is_disconnected() {
     let folder = tempfile::tempdir().unwrap();
     let (served, mut owner) = serve_people(folder.path()).await;
     let mut idle = connect(&served, OWNER).await;
     idle.rows("BEGIN; INSERT INTO people VALUES (5, 'Eva', '10')").await.unwrap();
     owner.rows("INSERT INTO people VALUES (6, 'Fay', '20')").await.unwrap();
-    wait_until("the idle one is sent away", || idle.client.is_closed()).await;
+    wait_until("the idle client is disconnected", || idle.client.is_closed()).await;
     assert_eq!(owner.rows("SELECT count(*) FROM people").await.unwrap(), [["5"]]);
     assert_eq!(owner.failure("SET idle_in_transaction_session_timeout = 0").await.0, "22023");
 }
@@ -96,7 +97,7 @@ async fn a_transaction_that_has_changed_nothing_keeps_nobody_from_writing() {
         let mut other = connect(&served, OWNER).await;
         let _ = other.rows(idle).await;
         n_people += 1;
-        // This would wait for the other's turn, and fail, if the other held one.
+        // If the other connection still had its turn, this would wait for it and fail.
         owner.rows(&format!("INSERT INTO people VALUES ({n_people}0, 'P{n_people}', '10')")).await.unwrap();
         assert_eq!(owner.rows("SELECT count(*) FROM people").await.unwrap(), [[n_people.to_string()]], "{idle}");
         other.rows("ROLLBACK").await.unwrap();

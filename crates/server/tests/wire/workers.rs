@@ -1,4 +1,5 @@
-//! Statements that no operator of DataFusion bounds or stops: each ends, is recorded as what it was, and others go on.
+//! Statements that DataFusion itself neither limits nor stops. Each must end and be logged correctly, and others must
+//! go on.
 
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use crate::client::{Connected, connect};
 use crate::command::start;
 use crate::fixture::{ANALYST, OWNER, PASSWORD, Served, as_owner, serve_as, wait_until};
 
-/// So many persons that comparing all with all takes long, in a view of their own.
+/// A view of so many persons that comparing all with all takes long.
 const CROWD: &str = "
 CREATE TABLE crowd AS SELECT CAST(value AS VARCHAR) AS name, CAST(value % 5 AS INT) AS age, value % 7 AS ward
   FROM generate_series(1, 1000);
@@ -17,14 +18,14 @@ CREATE ANONYMIZATION_VIEW cv ON SELECT name, age, ward FROM crowd
 GRANT SELECT ON cv TO ann;
 ";
 
-/// Takes more memory than there is.
+/// A statement that needs more memory than allowed.
 const TOO_LARGE: [&str; 3] = [
     "SELECT count(*) FROM generate_series(1,1000000) a, generate_series(1,1000000) b, generate_series(1,1000000) c",
     "SELECT count(*) FROM cv a, cv b, cv c, cv d WHERE a.ward + b.ward + c.ward + d.ward = 1",
     "SELECT count(*) FROM (SELECT a.ward + b.ward AS w FROM cv a, cv b, cv c) x JOIN cv y ON x.w < y.ward",
 ];
 
-/// Takes longer than anybody waits.
+/// A statement that takes longer than any test waits.
 const TOO_LONG: [&str; 5] = [
     "SELECT count(*) FROM cv a, cv b, cv c WHERE a.ward + b.ward * c.ward = 100",
     "SELECT count(*) FROM cv a JOIN cv b ON a.age < b.age JOIN cv c ON b.age < c.age",
@@ -37,20 +38,20 @@ async fn crowd() -> Served {
     serve_as(CROWD, |configuration| configuration.query_memory = 256).await
 }
 
-/// Statements of the analyst and how they ended, as the log has them.
+/// The analyst's statements and their outcomes in the log.
 async fn outcomes(served: &Served) -> Vec<String> {
     let log = connect(served, OWNER).await.rows("SHOW COMPLIANCE LOG").await.unwrap();
     let is_asked = |entry: &&Vec<String>| entry[2] == ANALYST && entry[3].starts_with("SELECT");
     log.iter().filter(is_asked).map(|entry| entry[7].clone()).collect()
 }
 
-/// Waits until nothing runs any more: neither a statement nor its process.
+/// Waits until no statement and no process of a statement runs any more.
 async fn wait_for_end(served: &Served) {
     wait_until("no statement runs", || served.server.metrics().running.get() == 0).await;
     wait_until("no process runs", || served.workers.n_running() == 0).await;
 }
 
-/// Asks for something that takes too long, and waits until its process is there.
+/// Starts a statement that takes too long, and waits until its process exists.
 async fn asked(
     served: &Served,
     client: Connected,
@@ -111,7 +112,7 @@ async fn a_statement_ends_where_its_client_hangs_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_ends_with_its_login_and_with_what_it_reads() {
     for (taken, state, outcomes_may_be) in [
-        // Whether the statement or its connection hears of it first is not said.
+        // Either the statement or its connection may notice it first.
         ("ALTER USER ann PASSWORD 'another horse'", "28000", &["stopped", "refused"][..]),
         ("DROP USER ann", "28000", &["stopped", "refused"]),
         ("REVOKE SELECT ON cv FROM ann", "42501", &["refused"]),
@@ -129,14 +130,14 @@ async fn a_statement_ends_with_its_login_and_with_what_it_reads() {
     }
 }
 
-/// A figure of a process, in kilobytes.
+/// A memory figure of a process, in kilobytes.
 fn kilobytes(process: u32, figure: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(figure)?.strip_prefix(':')).unwrap();
     line.split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// The processes that a process has started.
+/// The child processes of a process.
 fn children(process: u32) -> Vec<u32> {
     let is_child = |id: &u32| {
         let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
@@ -148,12 +149,12 @@ fn children(process: u32) -> Vec<u32> {
 
 fn kill(processes: &[u32]) {
     for process in processes {
-        // It may have ended.
+        // The process may have ended.
         let _ = std::process::Command::new("kill").args(["-KILL", &process.to_string()]).output().unwrap();
     }
 }
 
-/// As a process of its own, so that nobody else's memory counts.
+/// The server is a process of its own, so that other memory does not count.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_that_needs_too_much_memory_ends_and_the_server_stays_small() {
     let folder = tempfile::tempdir().unwrap();
@@ -186,7 +187,7 @@ async fn a_statement_that_needs_too_much_memory_ends_and_the_server_stays_small(
     started.stop();
 }
 
-/// Whoever kills processes of the server, such as the system where memory is short, stops statements and nothing else.
+/// If a worker is killed, for example by the system because memory is short, only its statement fails.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_whose_workers_are_killed_goes_on() {
     let folder = tempfile::tempdir().unwrap();
@@ -197,14 +198,15 @@ async fn a_server_whose_workers_are_killed_goes_on() {
     let (ann, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
     tokio::spawn(connection);
     let small = "SELECT count(*) FROM cv WHERE ward = 1";
-    // One that waits is killed unnoticed, so no statement is its failure.
+    // An idle worker is killed unnoticed, so no statement fails.
     for _ in 0..5 {
         let waiting = children(started.id());
-        assert!(!waiting.is_empty(), "some always wait");
+        assert!(!waiting.is_empty(), "there are always idle workers");
         kill(&waiting);
         ann.simple_query(small).await.unwrap();
     }
-    // One that runs is lost with its statement. A statement whose worker was killed before it began gets one other.
+    // A running worker is lost with its statement. A statement whose worker was killed before it began gets another
+    // one.
     let running = tokio::spawn(async move { (ann.simple_query(TOO_LONG[0]).await.unwrap_err(), ann) });
     let is_over = || {
         kill(&children(started.id()));

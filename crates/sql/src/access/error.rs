@@ -1,131 +1,131 @@
-//! [`AccessError`]: why a user or a grant can't be made, used or taken away. Never shows a password.
+//! [`AccessError`]: failures about users and grants. No message contains a password.
 
 use crate::view::told_together;
 
-/// Why a user or a grant can't be made, used or taken away.
+/// Why a user or a grant can't be created, used or removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AccessError {
-    /// A name that is none.
-    #[error("a user's name has 1 to {longest} bytes and no control characters")]
+    /// The name is not valid.
+    #[error("a user's name must have 1 to {longest} bytes and no control characters")]
     BadName {
-        /// Bytes it may have.
+        /// The largest length in bytes.
         longest: usize,
     },
-    /// A password that is none.
-    #[error("a password has {shortest} to {longest} characters")]
+    /// The password is not valid.
+    #[error("a password must have {shortest} to {longest} characters")]
     BadPassword {
-        /// Characters it has at least.
+        /// The smallest length in characters.
         shortest: usize,
-        /// Characters it has at most.
+        /// The largest length in characters.
         longest: usize,
     },
-    /// A password that was hashed by a client.
-    #[error("this is not a password but the hash of one")]
+    /// The password was already hashed by the client.
+    #[error("the client sent the hash of a password instead of the password")]
     HashedPassword,
-    /// Somebody has this name.
-    #[error("there is a user '{name}' already")]
+    /// There is a user of this name already.
+    #[error("user '{name}' exists already")]
     UserExists {
         /// The name.
         name: String,
     },
-    /// Nobody has this name.
+    /// There is no user of this name.
     #[error("there is no user '{name}'")]
     UnknownUser {
         /// The name.
         name: String,
     },
-    /// Nobody could change anything any more.
-    #[error("this is the last owner, without whom nobody could change anything")]
+    /// The last owner can't be dropped.
+    #[error("this is the last owner: without an owner nobody could change anything")]
     LastOwner,
-    /// Owners see everything.
-    #[error("'{name}' is an owner, who may read everything")]
+    /// Owners need no grants.
+    #[error("'{name}' is an owner and may already read everything")]
     IsOwner {
         /// The name.
         name: String,
     },
-    /// Something to revoke that was not granted.
+    /// The view or pair can't be revoked because it is not granted.
     #[error("{what} is not granted to '{user}'")]
     NotGranted {
-        /// What.
+        /// The view or pair.
         what: String,
         /// The user.
         user: String,
     },
-    /// Views that tell more when they are read together.
-    #[error("whoever reads {} {}", listed(.views), told_together(*.n_persons))]
+    /// Views reveal more when they are read together.
+    #[error("a user who reads {} {}", listed(.views), told_together(*.n_persons))]
     Together {
-        /// The view to be granted or read, and those that are or were granted.
+        /// The view to be granted or read, and those already or once granted.
         views: Vec<String>,
-        /// Among how many persons somebody hides then.
+        /// The size of the smallest group of persons that can then be told apart.
         n_persons: u64,
     },
-    /// A view that can't be looked at beside another.
+    /// Two views can't be compared.
     #[error(
-        "what {view} tells together with {other} can't be known: one of them is unusable or lost, or materialized and changes with its table"
+        "{view} and {other} can't be compared: one of them is unusable or lost, or is materialized and changes with its table"
     )]
     Unaudited {
         /// The view.
         view: String,
-        /// The other one.
+        /// The other view.
         other: String,
     },
-    /// Somebody who may have kept what a view showed that is no more.
-    #[error("'{user}' could read '{dropped}', which was dropped: what that tells together with {view} can't be known")]
+    /// The user may have kept rows of a dropped view.
+    #[error("'{user}' could read '{dropped}', which was dropped, so it can't be compared with {view}")]
     Dropped {
         /// The view to be granted.
         view: String,
-        /// The one that was.
+        /// The dropped view.
         dropped: String,
-        /// Who held it.
+        /// The user.
         user: String,
     },
-    /// A view with a partition per purpose, and several purposes.
-    #[error("{view} has a partition per purpose: whoever reads it can have one purpose and recipient, ever")]
+    /// The view has a partition per purpose, and the user would have several purposes.
+    #[error("{view} has a partition per purpose, so each of its readers may only ever have one purpose and recipient")]
     SeveralPairs {
         /// The view.
         view: String,
     },
-    /// A purpose and recipient that were not granted.
+    /// The purpose and recipient are not granted.
     #[error("this purpose and recipient are not granted to you")]
     PairNotGranted {
-        /// Those that are.
+        /// The granted ones.
         granted: Vec<String>,
     },
-    /// A view that is not, or no longer, granted.
+    /// The view is not granted, or no longer.
     #[error("you may not read '{view}'")]
     ViewNotGranted {
         /// The view.
         view: String,
     },
-    /// A login whose user was dropped.
-    #[error("this login is no more")]
+    /// The user was dropped or has a new password.
+    #[error("this login is no longer valid")]
     LoginGone,
-    /// A record of ours that can't be read.
+    /// A record is damaged.
     #[error("a record of kind '{kind}' can't be read")]
     BadRecord {
         /// Its kind.
         kind: &'static str,
     },
-    /// Records can't be read or written.
+    /// The records can't be read or written.
     #[error("users and grants can't be read or written: {0}")]
     Records(#[from] std::io::Error),
-    /// Something was taken away and counts, but would come back.
-    #[error("this is in force, but could not be written, so it would be undone if the server stopped: {why}")]
+    /// A revocation is in effect but not written.
+    #[error("this is in effect, but could not be written, so a restart of the server would undo it: {why}")]
     Unwritten {
-        /// Why it could not be written.
+        /// The reason.
         why: String,
     },
-    /// Something that can't be recorded, so that it was not done.
+    /// The change can't be logged, so it was not made.
     #[error("the compliance log can't be written, so nothing was changed: {0}")]
     Log(std::io::Error),
-    /// Something was taken away and counts, but can't be recorded, so that it was not written either.
+    /// A revocation is in effect, but can't be logged, so it was not written either.
     #[error(
-        "this is in force, but neither it nor its record could be written, so it would be undone if the server stopped: {0}"
+        "this is in effect, but neither the change nor its log entry could be written, so a restart of the server would undo it: {0}"
     )]
     Unrecorded(std::io::Error),
-    /// There is no randomness.
-    #[error("the system gives no random bytes")]
+    /// The system provides no random bytes.
+    #[error("the system provides no random bytes")]
     NoRandomness,
 }
 
@@ -134,7 +134,7 @@ impl AccessError {
         AccessError::UnknownUser { name: name.to_owned() }
     }
 
-    /// Whether it was well asked but not allowed.
+    /// Whether the statement was correct but not allowed.
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,
@@ -154,29 +154,29 @@ impl AccessError {
         match self {
             AccessError::UserExists { name } => Some(format!("ALTER USER {name} PASSWORD '...' changes a password")),
             AccessError::HashedPassword => Some("write ALTER USER ... PASSWORD '...' instead of \\password".to_owned()),
-            AccessError::UnknownUser { .. } => Some("SHOW USERS lists them".to_owned()),
-            AccessError::NotGranted { .. } => Some("SHOW GRANTS lists what is".to_owned()),
+            AccessError::UnknownUser { .. } => Some("SHOW USERS lists the users".to_owned()),
+            AccessError::NotGranted { .. } => Some("SHOW GRANTS lists the grants".to_owned()),
             AccessError::Together { views, .. } => {
                 let other = if let [_, other] = views.as_slice() { other } else { "some of them" };
-                Some(format!("make one view that shows what is needed of all, or let somebody else read {other}"))
+                Some(format!("create one view with everything this user needs, or let another user read {other}"))
             }
             AccessError::Unaudited { other, .. } => {
-                Some(format!("SHOW ANONYMIZATION_VIEWS says which; or let somebody else read {other}"))
+                Some(format!("SHOW ANONYMIZATION_VIEWS tells which one; or let another user read {other}"))
             }
             AccessError::Dropped { view, user, .. } => Some(format!(
-                "make another user who reads {view}; or, if nothing was kept or it is of other persons, GRANT SELECT ON {view} TO {user} FORCE"
+                "let another user read {view}; or, if {user} kept no rows, or the views are about different persons, GRANT SELECT ON {view} TO {user} FORCE"
             )),
-            AccessError::SeveralPairs { .. } => Some("make a user for each purpose and recipient".to_owned()),
+            AccessError::SeveralPairs { .. } => Some("create one user for each purpose and recipient".to_owned()),
             AccessError::PairNotGranted { granted } if granted.is_empty() => {
                 Some("ask the owner to GRANT PURPOSE ... RECIPIENT ... to you".to_owned())
             }
             AccessError::PairNotGranted { granted } => Some(format!("you may use: {}", granted.join("; "))),
-            AccessError::Unwritten { .. } => Some(
-                "it is written with the next change of users or grants, for example GRANT or CREATE USER".to_owned(),
-            ),
-            AccessError::Unrecorded(_) => Some(
-                "make room for the compliance log; both are written with the next change of users or grants".to_owned(),
-            ),
+            AccessError::Unwritten { .. } => {
+                Some("the next change of users or grants, such as GRANT or CREATE USER, writes it too".to_owned())
+            }
+            AccessError::Unrecorded(_) => {
+                Some("make the compliance log writable; the next change of users or grants then writes both".to_owned())
+            }
             AccessError::LastOwner => Some("CREATE USER another OWNER PASSWORD '...' first".to_owned()),
             _ => None,
         }

@@ -1,23 +1,25 @@
-//! [`Grants`]: which views and which purposes and recipients each user holds, or held before.
+//! [`Grants`]: the views, purposes and recipients that each user has or once had.
 //!
-//! A record's name is a JSON array, so that no name of a user or view can be mistaken for two.
+//! The name of a record is a JSON array, so that two names can't be confused with one that contains a separator.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use serde::de::DeserializeOwned;
+
 use super::records::Unwritten;
-use super::{AccessError, Records};
+use super::{AccessError, Record, Records};
 
 const VIEWS: &str = "view grant";
 const PAIRS: &str = "pair grant";
 const DROPPED: &str = "dropped view";
 
-/// Whether something is granted now, or was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Held {
-    /// It may be used.
+/// Whether something is granted now or was granted before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Held {
+    /// It is granted.
     Now,
-    /// It was revoked, but answers may have been kept.
+    /// It was revoked, but the user may have kept answers.
     Before,
 }
 
@@ -29,28 +31,65 @@ impl Held {
         }
     }
 
-    /// What is not known to be revoked only by its word is taken as revoked.
+    /// Every word except that of `Now` means revoked, so that a damaged record gives no right.
     fn from_word(word: &str) -> Held {
         if word == Held::Now.word() { Held::Now } else { Held::Before }
     }
 }
 
-/// A purpose and a recipient. Case does not matter, as in policies.
+/// What is granted or revoked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Granted {
+    /// The right to read a view.
+    View(String),
+    /// The right to use a purpose and a recipient.
+    Pair(GrantedPair),
+}
+
+impl Granted {
+    fn is_same(&self, other: &Granted) -> bool {
+        match (self, other) {
+            (Granted::Pair(pair), Granted::Pair(other)) => pair.is_same(other),
+            _ => self == other,
+        }
+    }
+
+    /// The kind and the name of the record that a user has it.
+    fn record(&self, user: &str) -> (&'static str, String) {
+        match self {
+            Granted::View(view) => (VIEWS, view_name(user, view)),
+            Granted::Pair(GrantedPair { purpose, recipient }) => {
+                (PAIRS, serde_json::json!([user, purpose, recipient]).to_string())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Granted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Granted::View(view) => write!(f, "SELECT ON {view}"),
+            Granted::Pair(pair) => pair.fmt(f),
+        }
+    }
+}
+
+/// A purpose and a recipient, compared without regard to case, as in policies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantedPair {
-    /// What for.
+    /// The purpose.
     pub purpose: String,
-    /// To whom.
+    /// The recipient.
     pub recipient: String,
 }
 
 impl GrantedPair {
-    /// Whether two are the same but for case.
+    /// Whether two are equal except for case.
     pub fn is_same(&self, other: &GrantedPair) -> bool {
         self.fits(Some(&other.purpose), Some(&other.recipient))
     }
 
-    /// Whether it is what is stated, as far as something is.
+    /// Whether it agrees with the purpose and recipient, if they are stated.
     pub fn fits(&self, purpose: Option<&str>, recipient: Option<&str>) -> bool {
         let fits = |own: &str, stated: Option<&str>| stated.is_none_or(|s| s.to_lowercase() == own.to_lowercase());
         fits(&self.purpose, purpose) && fits(&self.recipient, recipient)
@@ -66,28 +105,24 @@ impl fmt::Display for GrantedPair {
 /// Grants by user.
 #[derive(Default)]
 pub(super) struct Grants {
-    views: BTreeMap<String, BTreeMap<String, Held>>,
-    pairs: BTreeMap<String, Vec<(GrantedPair, Held)>>,
-    /// Views that were held and are no more.
+    of_users: BTreeMap<String, Vec<(Granted, Held)>>,
+    /// Dropped views, by the users who had them.
     dropped: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Grants {
     pub(super) fn read(records: &dyn Records) -> Result<Grants, AccessError> {
         let mut grants = Grants::default();
-        for record in records.list(VIEWS)? {
-            let (user, view) =
-                serde_json::from_str(&record.name).map_err(|_| AccessError::BadRecord { kind: VIEWS })?;
-            grants.put_view(user, view, Held::from_word(&record.text));
+        for Record { name, text } in records.list(VIEWS)? {
+            let (user, view) = parsed(VIEWS, &name)?;
+            grants.put(user, Granted::View(view), Held::from_word(&text));
         }
-        for record in records.list(PAIRS)? {
-            let (user, purpose, recipient): (String, String, String) =
-                serde_json::from_str(&record.name).map_err(|_| AccessError::BadRecord { kind: PAIRS })?;
-            grants.put_pair(user, GrantedPair { purpose, recipient }, Held::from_word(&record.text));
+        for Record { name, text } in records.list(PAIRS)? {
+            let (user, purpose, recipient) = parsed(PAIRS, &name)?;
+            grants.put(user, Granted::Pair(GrantedPair { purpose, recipient }), Held::from_word(&text));
         }
-        for record in records.list(DROPPED)? {
-            let (user, view): (String, String) =
-                serde_json::from_str(&record.name).map_err(|_| AccessError::BadRecord { kind: DROPPED })?;
+        for Record { name, .. } in records.list(DROPPED)? {
+            let (user, view): (String, String) = parsed(DROPPED, &name)?;
             grants.dropped.entry(user).or_default().insert(view);
         }
         Ok(grants)
@@ -97,86 +132,81 @@ impl Grants {
         self.dropped.get(user).into_iter().flatten().map(String::as_str)
     }
 
-    pub(super) fn views(&self, user: &str) -> impl Iterator<Item = (&str, Held)> {
-        self.views.get(user).into_iter().flatten().map(|(view, how)| (view.as_str(), *how))
+    /// What a user has, or also had.
+    fn of(&self, user: &str) -> impl Iterator<Item = &(Granted, Held)> {
+        self.of_users.get(user).into_iter().flatten()
     }
 
-    pub(super) fn holds_view(&self, user: &str, view: &str) -> bool {
-        self.views.get(user).is_some_and(|views| views.get(view) == Some(&Held::Now))
+    pub(super) fn views(&self, user: &str) -> impl Iterator<Item = (&String, Held)> {
+        self.of(user).filter_map(|(what, how)| match what {
+            Granted::View(view) => Some((view, *how)),
+            Granted::Pair(_) => None,
+        })
     }
 
     pub(super) fn pairs(&self, user: &str) -> impl Iterator<Item = (&GrantedPair, Held)> {
-        self.pairs.get(user).into_iter().flatten().map(|(pair, how)| (pair, *how))
+        self.of(user).filter_map(|(what, how)| match what {
+            Granted::Pair(pair) => Some((pair, *how)),
+            Granted::View(_) => None,
+        })
     }
 
-    /// Grants a view once that is written.
-    pub(super) fn grant_view(&mut self, user: &str, view: &str, records: &dyn Records) -> Result<(), AccessError> {
-        records.put(VIEWS, &view_name(user, view), Held::Now.word())?;
-        self.put_view(user.to_owned(), view.to_owned(), Held::Now);
+    pub(super) fn holds_view(&self, user: &str, view: &str) -> bool {
+        self.views(user).any(|(held, how)| held == view && how == Held::Now)
+    }
+
+    pub(super) fn holds(&self, user: &str, what: &Granted) -> bool {
+        self.of(user).any(|(held, how)| held.is_same(what) && *how == Held::Now)
+    }
+
+    /// Writes a grant, and then grants it.
+    pub(super) fn grant(&mut self, user: &str, what: &Granted, records: &dyn Records) -> Result<(), AccessError> {
+        let what = self.known(user, what);
+        let (kind, name) = what.record(user);
+        records.put(kind, &name, Held::Now.word())?;
+        self.put(user.to_owned(), what, Held::Now);
         Ok(())
     }
 
-    /// Takes a view away; that is to be written.
-    pub(super) fn revoke_view(&mut self, user: &str, view: &str, unwritten: &mut Unwritten) {
-        self.put_view(user.to_owned(), view.to_owned(), Held::Before);
-        unwritten.put(VIEWS, &view_name(user, view), Held::Before.word());
-    }
-
-    /// Grants a purpose and a recipient once that is written.
-    pub(super) fn grant_pair(
-        &mut self,
-        user: &str,
-        pair: &GrantedPair,
-        records: &dyn Records,
-    ) -> Result<(), AccessError> {
-        let pair = self.known_pair(user, pair);
-        records.put(PAIRS, &pair_name(user, &pair), Held::Now.word())?;
-        self.put_pair(user.to_owned(), pair, Held::Now);
-        Ok(())
-    }
-
-    /// Takes a purpose and a recipient away; that is to be written.
-    pub(super) fn revoke_pair(&mut self, user: &str, pair: &GrantedPair, unwritten: &mut Unwritten) {
-        let pair = self.known_pair(user, pair);
-        unwritten.put(PAIRS, &pair_name(user, &pair), Held::Before.word());
-        self.put_pair(user.to_owned(), pair, Held::Before);
-    }
-
-    /// A pair under the name it has already, which may differ in case.
-    fn known_pair(&self, user: &str, pair: &GrantedPair) -> GrantedPair {
-        let known = self.pairs(user).find(|(known, _)| known.is_same(pair));
-        known.map_or(pair, |(known, _)| known).clone()
+    /// Revokes a grant, and adds the change to those to be written.
+    pub(super) fn revoke(&mut self, user: &str, what: &Granted, unwritten: &mut Unwritten) {
+        let what = self.known(user, what);
+        let (kind, name) = what.record(user);
+        unwritten.put(kind, &name, Held::Before.word());
+        self.put(user.to_owned(), what, Held::Before);
     }
 
     pub(super) fn revoke_all(&mut self, user: &str, unwritten: &mut Unwritten) {
-        let views: Vec<String> = self.views(user).map(|(view, _)| view.to_owned()).collect();
-        views.iter().for_each(|view| self.revoke_view(user, view, unwritten));
-        let pairs: Vec<GrantedPair> = self.pairs(user).map(|(pair, _)| pair.clone()).collect();
-        pairs.iter().for_each(|pair| self.revoke_pair(user, pair, unwritten));
+        let all: Vec<Granted> = self.of(user).map(|(what, _)| what.clone()).collect();
+        all.iter().for_each(|what| self.revoke(user, what, unwritten));
     }
 
     pub(super) fn forget_view(&mut self, view: &str, records: &dyn Records) -> Result<(), AccessError> {
-        for (user, views) in &mut self.views {
-            if views.contains_key(view) {
-                // First: what can't be written to its end is held, and dropped too, rather than neither.
+        let is_it = |what: &Granted| matches!(what, Granted::View(held) if held == view);
+        for (user, held) in &mut self.of_users {
+            if held.iter().any(|(what, _)| is_it(what)) {
+                // Write this first: if the next write fails, the view counts as granted and as dropped, rather than as
+                // neither.
                 records.put(DROPPED, &view_name(user, view), "")?;
                 self.dropped.entry(user.clone()).or_default().insert(view.to_owned());
                 records.remove(VIEWS, &view_name(user, view))?;
-                views.remove(view);
+                held.retain(|(what, _)| !is_it(what));
             }
         }
         Ok(())
     }
 
-    fn put_view(&mut self, user: String, view: String, how: Held) {
-        self.views.entry(user).or_default().insert(view, how);
+    /// A grant in the spelling under which it is already stored, or else as given.
+    fn known(&self, user: &str, what: &Granted) -> Granted {
+        let known = self.of(user).find(|(known, _)| known.is_same(what));
+        known.map_or(what, |(known, _)| known).clone()
     }
 
-    fn put_pair(&mut self, user: String, pair: GrantedPair, how: Held) {
-        let pairs = self.pairs.entry(user).or_default();
-        match pairs.iter_mut().find(|(known, _)| known.is_same(&pair)) {
+    fn put(&mut self, user: String, what: Granted, how: Held) {
+        let of_user = self.of_users.entry(user).or_default();
+        match of_user.iter_mut().find(|(known, _)| known.is_same(&what)) {
             Some((_, known)) => *known = how,
-            None => pairs.push((pair, how)),
+            None => of_user.push((what, how)),
         }
     }
 }
@@ -185,6 +215,6 @@ fn view_name(user: &str, view: &str) -> String {
     serde_json::json!([user, view]).to_string()
 }
 
-fn pair_name(user: &str, pair: &GrantedPair) -> String {
-    serde_json::json!([user, pair.purpose, pair.recipient]).to_string()
+fn parsed<T: DeserializeOwned>(kind: &'static str, name: &str) -> Result<T, AccessError> {
+    serde_json::from_str(name).map_err(|_| AccessError::BadRecord { kind })
 }

@@ -1,14 +1,14 @@
-//! [`Login`]: somebody who has logged in.
+//! [`Login`]: a user who has logged in.
 //!
-//! A name may be dropped and given to somebody else, and a password may be changed because it became known. So a login is
-//! held by whoever had the name and the password then, and by nobody after them. Logins do not outlive the process, so that
-//! a number will do.
+//! A user can be dropped and the name given to another person, and a password can be changed because it leaked. So a
+//! login is valid only as long as the user and the password stay the same. A number identifies them, because logins do
+//! not outlive the process.
 
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Somebody who has logged in: a name, and who had it. Clones are the same login.
+/// A user who has logged in. Clones share one login.
 #[derive(Clone, Debug)]
 pub struct Login {
     name: Arc<str>,
@@ -20,12 +20,12 @@ impl Login {
         Login { name: name.into(), incarnation: Arc::new(AtomicU64::new(incarnation)) }
     }
 
-    /// Whether it is of this one of those who had this name.
+    /// Whether this login belongs to the user with this name and number.
     pub(super) fn is(&self, name: &str, incarnation: u64) -> bool {
         *self.name == *name && self.incarnation.load(Ordering::Acquire) == incarnation
     }
 
-    /// It is theirs too who it becomes: the same person, with another password.
+    /// Moves the login to the user's new number, when the same person sets a new password.
     pub(super) fn becomes(&self, incarnation: u64) {
         self.incarnation.store(incarnation, Ordering::Release);
     }

@@ -1,40 +1,41 @@
-//! [`Records`]: where users and grants are kept.
+//! [`Records`]: storage for users and grants.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::sync::{Mutex, PoisonError};
 
-/// Texts by kind and name that outlive the process, or don't.
+use parking_lot::Mutex;
+
+/// A storage of texts by kind and name.
 pub trait Records: Send + Sync {
-    /// All records of a kind, by name.
+    /// All records of a kind, sorted by name.
     ///
     /// # Errors
-    /// Where they can't be read.
+    /// If they can't be read.
     fn list(&self, kind: &str) -> io::Result<Vec<Record>>;
 
-    /// Keeps a record in the place of the one of this kind and name.
+    /// Stores a record, and replaces one of the same kind and name.
     ///
     /// # Errors
-    /// Where it can't be written.
+    /// If it can't be written.
     fn put(&self, kind: &str, name: &str, text: &str) -> io::Result<()>;
 
-    /// Removes a record if it is there.
+    /// Removes a record if it exists.
     ///
     /// # Errors
-    /// Where it can't be written.
+    /// If the removal can't be written.
     fn remove(&self, kind: &str, name: &str) -> io::Result<()>;
 }
 
-/// A text by name.
+/// A record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Its name, one of its kind.
+    /// Its name, which is unique among records of its kind.
     pub name: String,
-    /// What it says.
+    /// Its text.
     pub text: String,
 }
 
-/// Changes of records that are to be written, oldest first.
+/// Changes of records that are still to be written, oldest first.
 #[derive(Default)]
 pub(super) struct Unwritten(VecDeque<(&'static str, String, Option<String>)>);
 
@@ -47,7 +48,7 @@ impl Unwritten {
         self.0.push_back((kind, name.to_owned(), None));
     }
 
-    /// Writes all of them, or up to the first that can't be.
+    /// Writes the changes in order, until one fails.
     pub(super) fn write(&mut self, records: &dyn Records) -> io::Result<()> {
         while let Some((kind, name, text)) = self.0.front() {
             match text {
@@ -60,32 +61,26 @@ impl Unwritten {
     }
 }
 
-/// Records that end with the process.
+/// Records in memory.
 #[derive(Debug, Default)]
 pub struct MemoryRecords {
     texts: Mutex<BTreeMap<(String, String), String>>,
 }
 
-impl MemoryRecords {
-    fn texts(&self) -> std::sync::MutexGuard<'_, BTreeMap<(String, String), String>> {
-        self.texts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Records for MemoryRecords {
     fn list(&self, kind: &str) -> io::Result<Vec<Record>> {
-        let texts = self.texts();
+        let texts = self.texts.lock();
         let of_kind = texts.iter().filter(|((of, _), _)| of == kind);
         Ok(of_kind.map(|((_, name), text)| Record { name: name.clone(), text: text.clone() }).collect())
     }
 
     fn put(&self, kind: &str, name: &str, text: &str) -> io::Result<()> {
-        self.texts().insert((kind.to_owned(), name.to_owned()), text.to_owned());
+        self.texts.lock().insert((kind.to_owned(), name.to_owned()), text.to_owned());
         Ok(())
     }
 
     fn remove(&self, kind: &str, name: &str) -> io::Result<()> {
-        self.texts().remove(&(kind.to_owned(), name.to_owned()));
+        self.texts.lock().remove(&(kind.to_owned(), name.to_owned()));
         Ok(())
     }
 }

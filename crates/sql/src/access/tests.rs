@@ -1,4 +1,4 @@
-//! Users and grants in memory, and read again from their records.
+//! Users and grants in memory, and after reading them again from their records.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,6 +22,10 @@ impl Records for Shared {
     }
 }
 
+fn view(name: &str) -> Granted {
+    Granted::View(name.to_owned())
+}
+
 fn pair(purpose: &str, recipient: &str) -> GrantedPair {
     GrantedPair { purpose: purpose.to_owned(), recipient: recipient.to_owned() }
 }
@@ -33,13 +37,13 @@ fn accounts_are_read_again_as_they_were_and_hold_no_password() {
     let accounts = open();
     accounts.create_user("olga", Role::Owner, "correct horse", UNASKED).unwrap();
     accounts.create_user("a\"nn','x", Role::Analyst, "battery staple", UNASKED).unwrap();
-    accounts.grant_view("a\"nn','x", "se[en", UNASKED).unwrap();
-    accounts.grant_view("a\"nn','x", "other", UNASKED).unwrap();
-    accounts.revoke_view("a\"nn','x", "other", UNASKED).unwrap();
-    accounts.grant_view("a\"nn','x", "go]ne", UNASKED).unwrap();
+    accounts.grant("a\"nn','x", &view("se[en"), UNASKED).unwrap();
+    accounts.grant("a\"nn','x", &view("other"), UNASKED).unwrap();
+    accounts.revoke("a\"nn','x", &view("other"), UNASKED).unwrap();
+    accounts.grant("a\"nn','x", &view("go]ne"), UNASKED).unwrap();
     assert_eq!(accounts.dropped_view("a\"nn','x"), None);
     accounts.forget_view("go]ne", UNASKED).unwrap();
-    accounts.grant_pair("a\"nn','x", &pair("care", "nurse"), UNASKED).unwrap();
+    accounts.grant("a\"nn','x", &Granted::Pair(pair("care", "nurse")), UNASKED).unwrap();
     assert!(!format!("{records:?}").contains("horse"));
 
     accounts.write().unwrap();
@@ -82,29 +86,29 @@ fn the_last_owner_stays() {
 }
 
 #[test]
-fn what_is_revoked_is_remembered_and_not_held() {
+fn a_revoked_grant_is_remembered_and_gives_no_right() {
     let accounts = Accounts::in_memory().unwrap();
     accounts.create_user("ann", Role::Analyst, "correct horse", UNASKED).unwrap();
-    accounts.grant_view("ann", "seen", UNASKED).unwrap();
-    accounts.grant_pair("ann", &pair("Care", "Nurse"), UNASKED).unwrap();
+    accounts.grant("ann", &view("seen"), UNASKED).unwrap();
+    accounts.grant("ann", &Granted::Pair(pair("Care", "Nurse")), UNASKED).unwrap();
     let ann = accounts.verifier("ann").1.unwrap();
     assert!(accounts.may_read(&ann, "seen"));
     let before = accounts.revocations();
-    accounts.revoke_view("ann", "seen", UNASKED).unwrap();
-    accounts.revoke_pair("ann", &pair("care", "NURSE"), UNASKED).unwrap();
+    accounts.revoke("ann", &view("seen"), UNASKED).unwrap();
+    accounts.revoke("ann", &Granted::Pair(pair("care", "NURSE")), UNASKED).unwrap();
     assert!(accounts.revocations() > before);
     assert!(!accounts.may_read(&ann, "seen"));
     assert!(accounts.pairs("ann").is_empty());
     assert_eq!(accounts.views_ever("ann").len(), 1);
     assert_eq!(accounts.pairs_ever("ann"), [pair("Care", "Nurse")]);
-    assert!(matches!(accounts.revoke_view("ann", "seen", UNASKED), Err(AccessError::NotGranted { .. })));
+    assert!(matches!(accounts.revoke("ann", &view("seen"), UNASKED), Err(AccessError::NotGranted { .. })));
 }
 
 #[test]
 fn a_user_that_was_dropped_comes_back_without_grants() {
     let accounts = Accounts::in_memory().unwrap();
     accounts.create_user("ann", Role::Analyst, "correct horse", UNASKED).unwrap();
-    accounts.grant_view("ann", "seen", UNASKED).unwrap();
+    accounts.grant("ann", &view("seen"), UNASKED).unwrap();
     let before = accounts.verifier("ann").1.unwrap();
     accounts.drop_user("ann", false, UNASKED).unwrap();
     assert!(!accounts.may_read(&before, "seen"));
@@ -120,7 +124,7 @@ fn a_login_is_of_somebody_and_not_of_a_name_or_a_password_that_is_no_more() {
     let first = accounts.verifier("ann").1.unwrap();
     accounts.drop_user("ann", false, UNASKED).unwrap();
     accounts.create_user("ann", Role::Analyst, "correct horse", UNASKED).unwrap();
-    accounts.grant_view("ann", "seen", UNASKED).unwrap();
+    accounts.grant("ann", &view("seen"), UNASKED).unwrap();
     assert_eq!((accounts.role(&first), accounts.may_read(&first, "seen")), (None, false));
     let (second, other) = (accounts.verifier("ann").1.unwrap(), accounts.verifier("ann").1.unwrap());
     assert!(accounts.may_read(&second, "seen"));
@@ -156,21 +160,21 @@ impl Records for Failing {
 }
 
 #[test]
-fn what_is_taken_away_counts_before_it_is_written_and_what_is_given_after() {
+fn revocations_take_effect_before_they_are_written_and_grants_after() {
     let (kept, fails) = (Arc::<MemoryRecords>::default(), Arc::<std::sync::atomic::AtomicBool>::default());
     let open = || Accounts::open(Box::new(Failing(Arc::clone(&kept), Arc::clone(&fails)))).unwrap();
     let accounts = open();
     for user in ["ann", "bob"] {
         accounts.create_user(user, Role::Analyst, "correct horse", UNASKED).unwrap();
-        accounts.grant_view(user, "seen", UNASKED).unwrap();
+        accounts.grant(user, &view("seen"), UNASKED).unwrap();
     }
     let [ann, bob] = ["ann", "bob"].map(|user| accounts.verifier(user).1.unwrap());
     fails.store(true, Ordering::Relaxed);
-    accounts.revoke_view("ann", "seen", UNASKED).unwrap();
+    accounts.revoke("ann", &view("seen"), UNASKED).unwrap();
     accounts.drop_user("bob", false, UNASKED).unwrap();
     assert!(matches!(accounts.write(), Err(AccessError::Records(_))));
     assert_eq!((accounts.may_read(&ann, "seen"), accounts.role(&bob)), (false, None));
-    assert!(accounts.grant_view("ann", "seen", UNASKED).is_err());
+    assert!(accounts.grant("ann", &view("seen"), UNASKED).is_err());
     assert!(!accounts.may_read(&ann, "seen"));
     assert_eq!(open().views("ann").len(), 1, "nothing of it could be written");
     fails.store(false, Ordering::Relaxed);

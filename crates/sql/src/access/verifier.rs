@@ -1,8 +1,8 @@
-//! [`Verifier`]: what a SCRAM-SHA-256 login is checked by, in the place of a password (RFC 5802 and 7677).
+//! [`Verifier`]: checks SCRAM-SHA-256 logins without knowing the password (RFC 5802 and 7677).
 //!
 //! # Guarantee
-//! It holds a salt and two keys from which neither the password nor what a client must send can be computed. Written as
-//! PostgreSQL writes it: `SCRAM-SHA-256$<iterations>:<salt>$<stored key>:<server key>`.
+//! A verifier contains a salt and two keys. Neither the password nor the client's proof can be computed from them. The
+//! text form is PostgreSQL's: `SCRAM-SHA-256$<iterations>:<salt>$<stored key>:<server key>`.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -19,31 +19,31 @@ pub const ITERATIONS: NonZeroU32 = NonZeroU32::new(16_384).expect("it is not zer
 const SALT_LEN: usize = 16;
 const PREFIX: &str = "SCRAM-SHA-256$";
 
-/// What a login is checked by.
+/// Checks the logins of one user.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Verifier {
     /// How often the password is hashed.
     pub iterations: NonZeroU32,
-    /// What it is hashed with.
+    /// The salt of the hash.
     pub salt: Vec<u8>,
-    /// The hash of the key a client proves to have.
+    /// The hash of the key that a client proves to have.
     pub stored_key: [u8; 32],
-    /// The key the server proves to have.
+    /// The key that the server proves to have.
     pub server_key: [u8; 32],
 }
 
 impl Verifier {
-    /// The verifier of a password, with a new salt.
+    /// The verifier for a password, with a new salt.
     ///
     /// # Errors
-    /// Where the system gives no random bytes.
+    /// If the system provides no random bytes.
     pub fn of_password(password: &str) -> Result<Verifier, AccessError> {
         let salt: [u8; SALT_LEN] = random_bytes()?;
         Ok(Verifier::of_salted(password, &salt, ITERATIONS))
     }
 
     fn of_salted(password: &str, salt: &[u8], iterations: NonZeroU32) -> Verifier {
-        // As PostgreSQL does, what can't be normalized is taken as it is.
+        // A password that can't be normalized is used unchanged, as in PostgreSQL.
         let prepared = stringprep::saslprep(password).unwrap_or(password.into());
         let mut salted = [0; 32];
         pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, iterations, salt, prepared.as_bytes(), &mut salted);
@@ -52,7 +52,8 @@ impl Verifier {
         Verifier { iterations, salt: salt.to_vec(), stored_key, server_key: sign(&salted, b"Server Key") }
     }
 
-    /// A verifier that nothing fits, the same for the same name, with a salt like any other.
+    /// A verifier for an unknown name. No password fits it, and its salt looks like any other and is always the same
+    /// for one name.
     pub(super) fn of_nobody(secret: &[u8; 32], name: &str) -> Verifier {
         let part = |purpose: &str| sign(secret, format!("{purpose} {name}").as_bytes());
         Verifier {
@@ -64,7 +65,7 @@ impl Verifier {
     }
 }
 
-/// Keys are not shown.
+/// Does not print the keys.
 impl fmt::Debug for Verifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Verifier({} iterations)", self.iterations)
@@ -78,9 +79,9 @@ impl fmt::Display for Verifier {
     }
 }
 
-/// The text of a verifier that is none.
+/// The text is not a verifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this is no SCRAM-SHA-256 verifier")]
+#[error("this is not a SCRAM-SHA-256 verifier")]
 pub struct NoVerifier;
 
 impl FromStr for Verifier {
@@ -102,10 +103,10 @@ impl FromStr for Verifier {
     }
 }
 
-/// Random bytes of the system.
+/// Random bytes from the operating system.
 ///
 /// # Errors
-/// Where it gives none.
+/// If the system provides none.
 pub fn random_bytes<const N: usize>() -> Result<[u8; N], AccessError> {
     let mut bytes = [0; N];
     let random = rand::SystemRandom::new();
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_has_the_same_salt_twice_and_another_name_another() {
+    fn an_unknown_name_always_has_the_same_salt_and_another_name_another() {
         let of = |name| Verifier::of_nobody(&[7; 32], name);
         assert_eq!(of("ann"), of("ann"));
         assert_ne!(of("ann").salt, of("bob").salt);

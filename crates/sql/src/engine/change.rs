@@ -1,12 +1,12 @@
-//! Statements that change something: rows of the data folder, and what the catalog holds.
+//! Statements that change something: rows of the data folder, and tables, views and DGHs of the catalog.
 //!
 //! | module | its job |
 //! | --- | --- |
-//! | [`transactions`] | whose turn it is to change the data folder, BEGIN and COMMIT |
+//! | [`transactions`] | turns to change the data folder, BEGIN and COMMIT |
 //! | [`stored`] | tables of the data folder and their rows |
-//! | [`values`] | the rows of an INSERT that needs no plan |
-//! | [`copy`] | the rows of a file |
-//! | [`import`] | a policy file as a table of choices |
+//! | [`values`] | INSERT of literals, without a plan |
+//! | [`copy`] | COPY: the rows of a file |
+//! | [`import`] | IMPORT POLICY: a policy file as a table of choices |
 //! | [`catalog`] | tables of files, plain views and DGHs |
 
 pub(super) mod catalog;

@@ -1,8 +1,8 @@
-//! The data folder: an engine whose tables, DGHs and views are still there when it is opened again.
+//! The data folder, which keeps the tables, DGHs and views of an engine until it is opened again.
 //!
-//! Tables are kept as rows. Everything else is kept as text, by kind and name: DGHs as their nodes, tables of files and
-//! views as the statements that made them, which run once more when the folder is opened. A view that is computed comes
-//! back as it was, or stale ([`pinned`]). All of that has a format, with a number ([`format`]).
+//! Tables are kept as rows. Everything else is kept as a text record with a kind and a name: a DGH as its nodes; a table of
+//! files or a view as the statement that made it, which runs again when the folder is opened. A computed view comes back as it
+//! was, or stale ([`pinned`]). The format of all this has a number ([`format`]).
 
 pub(super) mod calendar;
 pub(super) mod format;
@@ -34,35 +34,31 @@ use pinned::{Pinned, restored};
 
 const HIERARCHY: &str = "dgh";
 const STATEMENT: &str = "statement";
-const IMPORTED: &str = "imported policy";
+/// Records of this kind name the tables that hold imported policies.
+pub(crate) const IMPORTED: &str = "imported policy";
 const COUNTER: &str = "counter";
 
-/// What an engine keeps in a folder.
-pub(in crate::engine) struct Data {
-    pub(in crate::engine) store: Store,
-}
-
-/// A view, or a table of a file, that can't be made again.
+/// A view or a table of files that could not be made again.
 #[derive(Debug)]
 pub struct Lost {
     /// Its name.
     pub name: String,
-    /// Why.
+    /// Why it could not be made.
     pub problem: SqlError,
 }
 
-/// A statement that made something, and when it ran among the others.
+/// A statement that made something, and its place in the order of all such statements.
 #[derive(Serialize, Deserialize)]
 struct StatementRecord {
     order: u64,
     text: String,
-    /// What became of it, where it is a view that is computed.
+    /// The state of the view, if the statement makes a computed view.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pinned: Option<Pinned>,
 }
 
-/// What a kept statement makes.
-pub(in crate::engine) enum Makes {
+/// The kind of thing that a kept statement makes.
+pub(crate) enum Makes {
     /// A table of files, or of a server.
     Table,
     /// A plain view.
@@ -89,10 +85,10 @@ struct KeptStatement {
 }
 
 impl Engine {
-    /// The engine of a data folder, which is made where there is none.
+    /// Opens the engine of a data folder. The folder is made if there is none.
     ///
     /// # Errors
-    /// Where the folder can't be opened or read.
+    /// The folder can't be opened or read.
     pub async fn open(folder: &Path, clock: Clock, log: ComplianceLog) -> Result<Engine, SqlError> {
         let folder = folder.to_owned();
         let store = blocking(move || {
@@ -101,7 +97,7 @@ impl Engine {
             Ok::<Store, SqlError>(store)
         });
         let store = store.await?;
-        let engine = Engine::with(clock, log, Some(Data { store: store.clone() }));
+        let engine = Engine::with(clock, log, Some(store.clone()));
         let state = store.read()?;
         engine.shared.calendar.restore(&state)?;
         for table in state.tables()?.into_iter().filter(|table| table.kind == TableKind::Base) {
@@ -109,10 +105,10 @@ impl Engine {
             engine.shared.owner.register_table(name, Arc::new(StoredTable::new(store.clone(), table)))?;
         }
         for (name, record) in state.records(HIERARCHY)? {
-            let restored = engine.shared.hierarchies_mut().restore(&name, &record);
+            let restored = engine.shared.hierarchies.write().restore(&name, &record);
             restored.ok_or_else(|| SqlError::Damaged { what: format!("DGH '{name}'") })?;
         }
-        engine.shared.imported().extend(state.records(IMPORTED)?.into_iter().map(|(name, _)| name));
+        engine.shared.imported.lock().extend(state.records(IMPORTED)?.into_iter().map(|(name, _)| name));
         for (table, generation) in state.records(COUNTER)? {
             engine.shared.generations.set(&table, generation.parse().unwrap_or_default());
         }
@@ -122,7 +118,7 @@ impl Engine {
         let next_number = numbers.max().map_or(1, |last| last + 1);
         let shared = &engine.shared;
         let as_before = |kept: &KeptStatement| {
-            // Nobody makes another version meanwhile.
+            // Views are restored one at a time, so each gets the number that its version had.
             let number = kept.pinned.as_ref().and_then(Pinned::number).unwrap_or(next_number);
             shared.next_version.store(number, Ordering::Relaxed);
         };
@@ -135,33 +131,33 @@ impl Engine {
                 if is_of_store(&problem) {
                     return Err(problem);
                 }
-                // It follows its tables, or nobody may change those.
+                // The view can't follow its tables, so nobody may change them.
                 let tables = shared.tables_of(&view)?;
-                shared.unfollowed().insert(name.clone(), tables);
+                shared.unfollowed.lock().insert(name.clone(), tables);
             }
-            shared.lost().push(Lost { name, problem });
+            shared.lost.lock().push(Lost { name, problem });
         }
         Ok(engine)
     }
 
-    /// What the data folder keeps and could not be made again, for a file or a table is gone. It is tried again when the
+    /// Tables and views that could not be made again, because a file or a table is gone. They are tried again when the
     /// folder is next opened, or when a view is refreshed.
     pub fn take_lost(&self) -> Vec<Lost> {
-        std::mem::take(&mut self.shared.lost())
+        std::mem::take(&mut self.shared.lost.lock())
     }
 
     /// The store of its data folder.
     pub fn store(&self) -> Option<&Store> {
-        self.shared.data.as_ref().map(|data| &data.store)
+        self.shared.store.as_ref()
     }
 }
 
-/// Whether the file itself is what can't be read.
+/// Whether the problem is the store itself rather than one view.
 fn is_of_store(problem: &SqlError) -> bool {
     matches!(problem, SqlError::Store(_) | SqlError::View(ViewError::Materialized(MaterializedError::Store(_))))
 }
 
-/// The statements that a data folder keeps, in the order in which they ran.
+/// The statements that a data folder keeps, in the order in which they first ran.
 fn kept_statements(state: &Snapshot) -> Result<Vec<KeptStatement>, SqlError> {
     let mut made: Vec<(u64, KeptStatement)> = Vec::new();
     for (name, record) in state.records(STATEMENT)? {
@@ -182,15 +178,15 @@ fn parsed_again(name: &str, text: &str) -> Result<Parsed, SqlError> {
     parsed.ok_or_else(|| SqlError::Damaged { what: format!("'{name}'") })
 }
 
-/// What the statement makes that is kept under a name.
-pub(in crate::engine) fn kept(state: &kohort_store::State, name: &str) -> Result<Option<Makes>, SqlError> {
+/// What the statement makes that a data folder keeps under this name.
+pub(crate) fn kept(state: &kohort_store::State, name: &str) -> Result<Option<Makes>, SqlError> {
     let Some(record) = state.record(STATEMENT, name)? else { return Ok(None) };
     let made = read_made(name, &record)?;
     Ok(Some(Makes::of(&parsed_again(name, &made.text)?.statement)))
 }
 
-/// Runs kept statements, and gives those that can't be run. What was made anew stands behind what reads it, so that
-/// views are tried again as long as one more can be made; tables read nothing that is kept.
+/// Runs kept statements, and returns those that fail. A table or view that was replaced comes after views that read it, so
+/// views are tried again as long as one more succeeds. Tables of files read nothing else, so they are tried once.
 async fn restore_all(
     session: &mut Session,
     made: Vec<KeptStatement>,
@@ -221,14 +217,11 @@ async fn restore_all(
     }
 }
 
-/// Makes a view that the data folder keeps and that could not be made when it was opened, and the tables that could
-/// not: a file may be back, or a server. Other views wait until they are refreshed themselves.
-///
-/// # Errors
-/// Why it still can't be made.
-pub(in crate::engine) async fn restore_lost(session: &Session, view: &str) -> Result<(), SqlError> {
-    let Some(data) = &session.shared.data else { return Ok(()) };
-    let mut made = kept_statements(&data.store.read()?)?;
+/// Tries again to make a view that could not be made when the folder was opened, and all tables that could not be made: a
+/// file or a server may be back. Other views stay lost until they are refreshed themselves.
+pub(crate) async fn restore_lost(session: &Session, view: &str) -> Result<(), SqlError> {
+    let Some(store) = &session.shared.store else { return Ok(()) };
+    let mut made = kept_statements(&store.read()?)?;
     if !made.iter().any(|kept| kept.name == view) {
         return Ok(());
     }
@@ -236,45 +229,34 @@ pub(in crate::engine) async fn restore_lost(session: &Session, view: &str) -> Re
         |kept: &KeptStatement| matches!(kept.parsed.statement, Statement::CreateView(_)) && kept.name != view;
     let is_there = |kept: &KeptStatement| session.shared.owner.table_exist(TableReference::bare(kept.name.as_str()));
     made.retain(|kept| !is_other_view(kept) && !is_there(kept).unwrap_or(false));
-    // One of its own: whoever gives up waiting must not go on as if something were being restored.
+    // Use another session: this one would stay in the state of restoring if the client stopped waiting.
     let mut session = Session::new(Arc::clone(&session.shared), Role::Owner);
     let lost = restore_all(&mut session, made, |_| ()).await?;
     match lost.iter().any(|(kept, _)| kept.name == view) {
-        // What it reads stands before it, and is the reason.
+        // Failures are listed in dependency order: the first one is the cause.
         true => lost.into_iter().next().map_or(Ok(()), |(_, problem)| Err(problem)),
         false => Ok(()),
     }
 }
 
-/// Copies the data folder to a new file, while others go on.
-pub(in crate::engine) async fn backup(session: &Session, file: &str) -> Result<Outcome, SqlError> {
-    let Some(data) = &session.shared.data else { return Err(SqlError::NoDataFolder) };
-    let (store, target) = (data.store.clone(), std::path::PathBuf::from(file));
-    // A copy of everything leaves.
+/// Copies the data folder to a new file. Other statements go on meanwhile.
+pub(crate) async fn backup(session: &Session, file: &str) -> Result<Outcome, SqlError> {
+    let store = session.shared.store.clone().ok_or(SqlError::NoDataFolder)?;
+    let target = std::path::PathBuf::from(file);
+    // The copy holds all private tables, so record the statement first.
     session.ahead().record().map_err(SqlError::Log)?;
     blocking(move || store.backup(&target)).await?;
-    Ok(Outcome::Done(format!("copied everything to {file}")))
+    Ok(Outcome::Done(format!("copied the data folder to {file}")))
 }
 
-/// Notes that a table holds imported policies.
-pub(in crate::engine) fn keep_imported(transaction: &Transaction, name: &str) -> Result<(), SqlError> {
-    Ok(transaction.change.put_record(IMPORTED, name, "")?)
-}
-
-/// Notes that a table holds imported policies no more.
-pub(in crate::engine) fn forget_imported(transaction: &Transaction, name: &str) -> Result<(), SqlError> {
-    Ok(transaction.change.remove_record(IMPORTED, name).map(drop)?)
-}
-
-/// Keeps a transaction: what it changed, and what follows from it, together. Nobody else writes until the turn is
-/// over.
-pub(in crate::engine) async fn commit(session: &Session, transaction: Transaction) -> Result<ChangeTurn, SqlError> {
+/// Commits a transaction together with the changes of the views that follow it. Nobody else writes until the turn ends.
+pub(crate) async fn commit(session: &Session, transaction: Transaction) -> Result<ChangeTurn, SqlError> {
     commit_then(session, transaction, || ()).await
 }
 
-/// The same, and what must happen once it is kept. Where it was recorded, all of it happens whether or not somebody still
-/// waits: what is in memory would not be what is kept.
-pub(in crate::engine) async fn commit_then(
+/// Commits a transaction and then calls `after`. Once the statement is recorded, both happen even if the client stops
+/// waiting, because memory and the data folder must stay the same.
+pub(crate) async fn commit_then(
     session: &Session,
     transaction: Transaction,
     after: impl FnOnce() + Send + 'static,
@@ -284,26 +266,21 @@ pub(in crate::engine) async fn commit_then(
 }
 
 impl Transaction {
-    /// What the statement makes that is kept under a name.
-    pub(in crate::engine) fn kept(&self, name: &str) -> Result<Option<Makes>, SqlError> {
+    /// What the statement makes that is kept under this name.
+    pub(crate) fn kept(&self, name: &str) -> Result<Option<Makes>, SqlError> {
         kept(&self.change, name)
     }
 
-    /// Keeps a statement that made something of this name.
-    pub(in crate::engine) fn keep_statement(
-        &self,
-        name: &str,
-        text: &str,
-        pinned: Option<Pinned>,
-    ) -> Result<(), SqlError> {
+    /// Keeps the statement that made something of this name.
+    pub(crate) fn keep_statement(&self, name: &str, text: &str, pinned: Option<Pinned>) -> Result<(), SqlError> {
         let known = self.change.records(STATEMENT)?;
         let orders = known.iter().filter_map(|(_, record)| serde_json::from_str(record).ok());
         let order = orders.map(|made: StatementRecord| made.order).max().map_or(0, |last| last + 1);
         self.put_made(name, &StatementRecord { order, text: text.to_owned(), pinned })
     }
 
-    /// Keeps what a view that is computed has become.
-    pub(in crate::engine) fn keep_pinned(&self, name: &str, state: &State) -> Result<(), SqlError> {
+    /// Keeps the new state of a computed view.
+    pub(crate) fn keep_pinned(&self, name: &str, state: &State) -> Result<(), SqlError> {
         let known = self.change.record(STATEMENT, name)?;
         let known = known.ok_or_else(|| SqlError::UnknownView { name: name.to_owned() })?;
         self.put_made(name, &StatementRecord { pinned: Pinned::of(state), ..read_made(name, &known)? })
@@ -314,13 +291,13 @@ impl Transaction {
         Ok(self.change.put_record(STATEMENT, name, &record)?)
     }
 
-    /// Forgets the statement that made something of this name, and says whether there was one.
-    pub(in crate::engine) fn forget_statement(&self, name: &str) -> Result<bool, SqlError> {
+    /// Forgets the statement that made something of this name; `false` if there was none.
+    pub(crate) fn forget_statement(&self, name: &str) -> Result<bool, SqlError> {
         Ok(self.change.remove_record(STATEMENT, name)?)
     }
 
-    /// Keeps a DGH as it becomes, or forgets it where it is no more.
-    pub(in crate::engine) fn keep_hierarchy(&self, tried: &Tried) -> Result<(), SqlError> {
+    /// Keeps a DGH after a change, or forgets it if it was dropped.
+    pub(crate) fn keep_hierarchy(&self, tried: &Tried) -> Result<(), SqlError> {
         match &tried.record {
             Some(record) => self.change.put_record(HIERARCHY, tried.name(), record)?,
             None => drop(self.change.remove_record(HIERARCHY, tried.name())?),
@@ -329,7 +306,7 @@ impl Transaction {
     }
 }
 
-/// Forgets what views have followed in memory, unless it was kept: also where a fault ends this early.
+/// When dropped, makes views forget changes in memory that were not committed, even after a panic.
 struct Unkept<'a> {
     shared: &'a Shared,
     is_kept: bool,
@@ -344,7 +321,7 @@ impl Drop for Unkept<'_> {
 }
 
 impl Shared {
-    /// The tables that a view names.
+    /// The tables that the statement of a view names.
     fn tables_of(&self, view: &ViewStatement) -> Result<BTreeSet<String>, SqlError> {
         let query = DFStatement::Statement(Box::new(SqlStatement::Query(view.query.clone())));
         let named = self.owner.state().resolve_table_references(&query)?;
@@ -352,8 +329,8 @@ impl Shared {
         Ok(named.iter().chain(choices).map(|table| table.table().to_owned()).collect())
     }
 
-    /// Keeps a transaction once it is recorded, and does what must happen then. Waits for the disk.
-    pub(in crate::engine) fn keep_then(
+    /// Records a transaction, commits it, and calls `after`. Waits for the disk.
+    pub(crate) fn keep_then(
         &self,
         transaction: Transaction,
         ahead: &Ahead,

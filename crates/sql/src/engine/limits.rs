@@ -1,11 +1,13 @@
-//! Limits on what a query may take of the server's own process.
+//! Limits on the memory and time of queries in the server's own process.
 //!
-//! | module | what it bounds |
+//! | module | what it limits |
 //! | --- | --- |
-//! | [`growth`] | values that an analyst's plan makes while it is planned |
-//! | [`memory`] | sorts, joins and groupings of all queries together |
-//! | [`windows`] | window operators, which ask no pool by themselves |
+//! | [`copies`] | how often columns of an analyst's nested queries are computed from each other |
+//! | [`growth`] | the size of values that an analyst's query makes |
+//! | [`memory`] | the sorts, joins and groupings of all queries together |
+//! | [`windows`] | window operators, which do not ask the memory pool themselves |
 
+pub(super) mod copies;
 pub(super) mod growth;
 pub(super) mod memory;
 pub(super) mod windows;

@@ -1,17 +1,16 @@
-//! Runs what is DataFusion's: queries, options, and changes of rows. What makes or drops something is in
-//! [`crate::engine::change::catalog`], what changes rows of the data folder in [`crate::engine::change::stored`].
+//! Runs DataFusion's statements: queries, options, and changes of rows. Statements that make or drop something are in
+//! [`crate::engine::change::catalog`], and changes of stored rows in [`crate::engine::change::stored`].
 
-pub(super) mod plain;
 pub(super) mod plans;
 pub(super) mod point;
 pub(super) mod show;
 pub(super) mod unplanned;
-pub(super) mod unread;
 pub(super) mod utility;
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
+use datafusion::catalog::TableProvider;
 use datafusion::common::config::ExtensionOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::DataFusionError;
@@ -30,21 +29,23 @@ use crate::engine::Session;
 use crate::engine::change::catalog;
 use crate::engine::change::stored;
 use crate::engine::change::transactions::{self, TransactionStep};
+use crate::engine::limits::copies::check_copies;
 use crate::engine::limits::growth::check_growth;
-use crate::engine::session::Outcome;
 use crate::engine::session::access;
-use crate::engine::session::allowed;
 use crate::engine::session::recorded;
+use crate::engine::session::{Outcome, stream_of};
 use crate::options::ViewOptions;
 use crate::parser::{Access, StatementText};
 use crate::policy::UsedView;
 use crate::readers::{Waited, begun};
 use crate::role::Role;
+use crate::store::StoredTable;
+use crate::view::AView;
 use crate::worker::Asker;
-use plans::{changed_table, views_of, writes};
+use plans::{changed_table, reads_any, views_of, writes};
 
-/// Runs what is DataFusion's.
-pub(in crate::engine) async fn sql(
+/// Runs a statement of DataFusion's.
+pub(crate) async fn sql(
     session: &mut Session,
     statement: DFStatement,
     access: &Access,
@@ -53,9 +54,6 @@ pub(in crate::engine) async fn sql(
 ) -> Result<Outcome, SqlError> {
     if let Some(step) = TransactionStep::of(&statement) {
         return transactions::transaction_step(session, step).await;
-    }
-    if session.role == Role::Analyst {
-        allowed::check_options(&statement)?;
     }
     if session.is_transaction_lost {
         return Err(SqlError::TransactionLost);
@@ -76,9 +74,6 @@ pub(in crate::engine) async fn sql(
     }
     let context = session.scoped(asked_for.access())?;
     let plan = planned(session, &context, &statement).await?;
-    if session.role == Role::Analyst {
-        check_growth(&plan)?;
-    }
     *views = views_of(&plan)?;
     if !views.is_empty() {
         access::granted(session, access)?;
@@ -99,7 +94,7 @@ pub(in crate::engine) async fn sql(
     }
 }
 
-/// Runs what says something of the session: its options, and statements it prepares.
+/// Sets an option of the session, or prepares a statement.
 async fn set(session: &Session, statement: PlanStatement, access: &Access) -> Result<Outcome, SqlError> {
     if *access != Access::default() {
         return Err(SqlError::NothingAsked);
@@ -111,22 +106,22 @@ async fn set(session: &Session, statement: PlanStatement, access: &Access) -> Re
     Ok(Outcome::Done("done".to_owned()))
 }
 
-/// For what and whom a statement is asked.
+/// The purpose and recipient of a statement.
 struct AskedFor<'a> {
-    /// As it says itself.
+    /// As the statement states them.
     stated: &'a Access,
-    /// As far as that is granted.
+    /// As they are granted.
     granted: Result<Access, AccessError>,
 }
 
 impl AskedFor<'_> {
-    /// What counts where no view is read, too: whether it is granted is asked for views alone.
+    /// The purpose and recipient to plan with. Those that are not granted are refused only if a view is read.
     fn access(&self) -> &Access {
         self.granted.as_ref().unwrap_or(self.stated)
     }
 }
 
-/// Runs what gives rows, or changes those of tables that are not stored.
+/// Runs a query, or a change of rows in a table that is not stored.
 async fn query(
     session: &Session,
     mut context: SessionContext,
@@ -138,20 +133,21 @@ async fn query(
     let mut changed = changed_table(&plan);
     let is_prepared = matches!(plan, LogicalPlan::Statement(PlanStatement::Execute(_)));
     let mut turn = None;
-    // What changes rows waits for its turn to change them.
+    // A statement that changes rows waits for its turn to write instead.
     if (is_prepared || !views.is_empty()) && changed.is_none() {
-        // Whoever waits keeps no state of the store.
+        // Hold no state of the store while waiting.
         drop(context);
         turn = readers_turn(session).await;
         context = session.scoped(&access)?;
     }
-    let context = unread::holding_what_is_read(session, context, &plan, &access)?;
+    let context = without_unread_state(session, context, &plan, &access)?;
     let context = turn.as_ref().map_or_else(|| context.clone(), |turn| turn.scope(&context));
     let frame = context.execute_logical_plan(plan).await?;
     if is_prepared {
         if session.role == Role::Analyst {
-            // With its values in their places.
+            // Check again, now that the parameters have values.
             check_growth(frame.logical_plan())?;
+            check_copies(frame.logical_plan())?;
         }
         *views = views_of(frame.logical_plan())?;
         if views.is_empty() {
@@ -162,7 +158,7 @@ async fn query(
         }
         changed = changed_table(frame.logical_plan());
     }
-    // A view may get another version between two looks at it: an answer is of one.
+    // A view may get a new version meanwhile. Plan again until all of the answer is of one version.
     let stream = loop {
         let stream = execute(session, frame.clone()).await;
         let seen = views_of(frame.logical_plan())?;
@@ -172,15 +168,15 @@ async fn query(
         *views = seen;
         access::check_readable(session, views).await?;
     };
-    // Tables in memory and files change as rows are written to them, so there is no later moment to record it.
+    // Tables in memory and files change with the first row that is written, so record the statement now.
     if writes(frame.logical_plan()) {
         recorded::reads_for_change(session, views);
         session.ahead().record().map_err(SqlError::Log)?;
     }
     match (changed, turn) {
-        // Statements that change rows do so while their stream is read.
+        // Rows are changed while the stream is read.
         (Some(name), _) => changed_rows(session, stream, &name).await,
-        // It is recorded as answered once there is an answer, and its turn to read views is over then.
+        // With the first rows the statement is answered, and its turn to read views ends.
         (None, _turn) => {
             tokio::select! {
                 biased;
@@ -191,7 +187,7 @@ async fn query(
     }
 }
 
-/// Rows of a plan, which an analyst's worker computes where the engine has workers.
+/// The rows of a plan. A worker computes them for an analyst, if the engine has workers.
 async fn execute(session: &Session, frame: DataFrame) -> Result<SendableRecordBatchStream, DataFusionError> {
     match (session.role, session.shared.workers.get()) {
         (Role::Analyst, Some(workers)) => {
@@ -205,7 +201,28 @@ async fn execute(session: &Session, frame: DataFrame) -> Result<SendableRecordBa
     }
 }
 
-/// Waits until few others read views. Whoever is in a transaction does not wait, since others wait for it.
+/// The session that a plan runs in: the one it was planned in, or one without a state of the store if the plan reads none. A
+/// state is a connection to the store's file. As long as it is open, SQLite can't move its log into the file, and the rows of a
+/// cursor may be fetched for hours.
+fn without_unread_state(
+    session: &Session,
+    planned_in: SessionContext,
+    plan: &LogicalPlan,
+    access: &Access,
+) -> Result<SessionContext, SqlError> {
+    // A prepared statement is known only when it runs, and an option is set in the session itself.
+    let is_known = !matches!(plan, LogicalPlan::Statement(_) | LogicalPlan::Ddl(_));
+    // Plain views are planned later, and may read anything.
+    let may_read_store = |table: &dyn TableProvider| {
+        table.is::<StoredTable>() || table.is::<AView>() || table.get_logical_plan().is_some()
+    };
+    match session.transaction.is_none() && is_known && !reads_any(plan, may_read_store)? {
+        true => Ok(session.scoped_to(access, None)),
+        false => Ok(planned_in),
+    }
+}
+
+/// Waits for a turn to read views. A transaction does not wait, because others wait for it.
 async fn readers_turn(session: &Session) -> Option<Waited> {
     match session.transaction {
         None => session.shared.readers.turn(session.login.as_deref()).await,
@@ -213,7 +230,7 @@ async fn readers_turn(session: &Session) -> Option<Waited> {
     }
 }
 
-pub(in crate::engine) async fn planned(
+pub(crate) async fn planned(
     session: &Session,
     context: &SessionContext,
     statement: &DFStatement,
@@ -222,11 +239,15 @@ pub(in crate::engine) async fn planned(
     match state.statement_to_plan(statement.clone()).await {
         Ok(plan) => {
             check_groupings(&plan)?;
+            if session.role == Role::Analyst {
+                check_growth(&plan)?;
+                check_copies(&plan)?;
+            }
             Ok(plan)
         }
         Err(error) => {
             let is_aggregate = |name: &str| state.aggregate_functions().contains_key(name);
-            // A view that may not be read is not known of either.
+            // The error must not name a view that the session may not know of.
             let views = session.seen_views();
             let refusal = unplanned::refusal(statement, |name| views.get(name).cloned(), is_aggregate);
             Err(refusal.map_or_else(|| error.into(), SqlError::Refused))
@@ -238,11 +259,10 @@ async fn changed_rows(session: &Session, stream: SendableRecordBatchStream, name
     let schema = stream.schema();
     let batches: Vec<RecordBatch> = stream.try_collect().await?;
     session.shared.generations.bump(name);
-    let batches = futures::stream::iter(batches.into_iter().map(Ok));
-    Ok(Outcome::Rows(Box::pin(RecordBatchStreamAdapter::new(schema, batches))))
+    Ok(Outcome::Rows(stream_of(schema, batches)))
 }
 
-/// Sets an option of views to what it was at first.
+/// Sets an option of views back to its default.
 fn reset(session: &Session, option: &str) -> Result<Outcome, SqlError> {
     let state = session.context.state_ref();
     let mut state = state.write();
@@ -252,17 +272,17 @@ fn reset(session: &Session, option: &str) -> Result<Outcome, SqlError> {
     Ok(Outcome::Done("done".to_owned()))
 }
 
-/// Rows whose errors quote no cell.
+/// Rows whose errors tell only the kind of problem, because DataFusion's messages may quote a cell.
 fn said_by_kind(stream: SendableRecordBatchStream) -> SendableRecordBatchStream {
-    let by_kind = |error| DataFusionError::External(Box::new(SqlError::while_running(error)));
+    let by_kind = |error| SqlError::while_running(error).into();
     let schema = stream.schema();
     Box::pin(RecordBatchStreamAdapter::new(schema, stream.map_err(by_kind)))
 }
 
-/// So many columns a CUBE may have: 4,096 groupings.
+/// The largest number of columns in a CUBE, which makes 4,096 groupings.
 const MOST_OF_CUBE: usize = 12;
 
-/// Refuses a CUBE whose groupings would not fit into memory: each is written out before anything runs.
+/// Refuses a CUBE with too many groupings, because DataFusion lists all of them in memory before the query runs.
 fn check_groupings(plan: &LogicalPlan) -> Result<(), SqlError> {
     let mut largest = 0;
     plan.apply_with_subqueries(|node| {

@@ -1,26 +1,25 @@
 //! [`Session`]: runs statements as the owner or as an analyst.
 //!
-//! Every statement is recorded before its answer leaves: where that fails, there is no answer. A statement that changes
-//! something is recorded before the change is kept ([`recorded`]). One that is stopped before it has an answer is
-//! recorded too ([`AskedStatement`]), and an answer that fails while its rows leave is recorded once more.
+//! Every statement is recorded before its answer leaves; if that fails, there is no answer. A statement that changes something
+//! is recorded before the change is committed ([`recorded`]). A statement that is stopped before it has an answer is recorded
+//! too ([`AskedStatement`]), and an answer that fails while its rows leave is recorded once more.
 
 pub(super) mod access;
 pub(super) mod allowed;
 pub(super) mod granted;
-pub(super) mod health;
 pub(super) mod recorded;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::sql::parser::Statement as DFStatement;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 
 use kohort_model::{Progress, Silent};
@@ -32,23 +31,23 @@ use crate::engine::change::catalog;
 use crate::engine::change::import;
 use crate::engine::change::stored;
 use crate::engine::change::transactions::{self, Transaction};
+use crate::engine::context::table_names;
 use crate::engine::folder;
 use crate::engine::folder::calendar;
-use crate::engine::limits::growth::check_growth;
 use crate::engine::query;
 use crate::engine::query::show;
 use crate::engine::query::utility;
 use crate::engine::views::create;
 use crate::options::ViewOptions;
 use crate::parser::{Access, Parsed, Statement, StatementText};
-use crate::policy::{ImportDefaults, LogOutcome, UsedView};
+use crate::policy::{ImportDefaults, LogEntry, LogOutcome, UsedView};
 use crate::role::Role;
 use crate::store::Reading;
 use crate::view::{AView, ViewError};
 use granted::GrantedViews;
 use recorded::{Answered, AskedStatement, Recorder};
 
-/// What a statement gave.
+/// The answer to a statement.
 pub enum Outcome {
     /// Rows.
     Rows(SendableRecordBatchStream),
@@ -56,10 +55,10 @@ pub enum Outcome {
     Done(String),
 }
 
-/// What a query would give.
+/// The parameters and columns of a query that was not run.
 #[derive(Clone, Debug)]
 pub struct Described {
-    /// Types of its parameters by name, such as `$1`; `None` where nothing says what they are.
+    /// The types of its parameters by name, such as `$1`; `None` if nothing in the query tells a type.
     pub parameters: HashMap<String, Option<DataType>>,
     /// Its columns.
     pub schema: SchemaRef,
@@ -69,20 +68,20 @@ pub struct Described {
 pub struct Session {
     pub(in crate::engine) shared: Arc<Shared>,
     pub(in crate::engine) role: Role,
-    /// Who logged in, where somebody did.
+    /// Who logged in, if this session has a login.
     pub(in crate::engine) login: Option<Login>,
     pub(in crate::engine) context: SessionContext,
     pub(in crate::engine) progress: Arc<dyn Progress + Send + Sync>,
-    /// The change under way.
+    /// The transaction under way that has changed something.
     pub(in crate::engine) transaction: Option<Transaction>,
-    /// Whether a transaction was begun that has changed nothing yet. It holds no turn, so that a session that only reads,
-    /// or that idles after BEGIN as drivers do, keeps nobody from writing.
+    /// Whether a transaction was begun that has changed nothing yet. It holds no turn, so a session that only reads, or
+    /// that idles after BEGIN as drivers do, keeps nobody from writing.
     pub(in crate::engine) has_begun: bool,
-    /// Whether a transaction was given up in the middle of a statement, and nobody has been told.
+    /// Whether a transaction was given up in the middle of a statement, and the client has not been told yet.
     pub(in crate::engine) is_transaction_lost: bool,
-    /// Whether statements run that a data folder has kept.
+    /// Whether this session runs the statements that a data folder has kept.
     pub(in crate::engine) is_restoring: bool,
-    /// The record of the statement that runs.
+    /// The record of the current statement.
     pub(in crate::engine) recorder: Option<Arc<Recorder>>,
 }
 
@@ -92,12 +91,12 @@ impl Session {
             Role::Owner => &shared.owner,
             Role::Analyst => &shared.analyst,
         };
-        // The catalog is shared, options and prepared statements are not.
+        // Sessions share the catalog, but no options and no prepared statements.
         let state = SessionStateBuilder::new_from_existing(of_role.state());
         Session::of_state(state, shared, role, None)
     }
 
-    /// The session of somebody who has logged in; an analyst's has a catalog of its own.
+    /// The session of somebody who has logged in. An analyst's session has a catalog of its own.
     pub(in crate::engine) fn of_login(shared: Arc<Shared>, role: Role, login: Login) -> Session {
         let state = match role {
             Role::Owner => SessionStateBuilder::new_from_existing(shared.owner.state()),
@@ -107,7 +106,7 @@ impl Session {
                 let runtime = RuntimeEnvBuilder::from_runtime_env(existing.runtime_env()).with_memory_pool(memory);
                 SessionStateBuilder::new_from_existing(existing)
                     .with_catalog_list(GrantedViews::catalogs(Arc::clone(&shared), &login))
-                    .with_runtime_env(runtime.build_arc().expect("it asks nothing of the system"))
+                    .with_runtime_env(runtime.build_arc().expect("a runtime without files opens none"))
             }
         };
         Session::of_state(state, shared, role, Some(login))
@@ -130,23 +129,23 @@ impl Session {
         }
     }
 
-    /// What it may run.
+    /// Whether this is a session of an owner or of an analyst.
     pub fn role(&self) -> Role {
         self.role
     }
 
-    /// The session of DataFusion it plans in, to add what clients expect to find there. It holds what its login may
-    /// read, and nothing else.
+    /// The session of DataFusion that plans statements, to add tables and functions that clients expect. It holds only
+    /// tables and views that the login may read.
     pub fn context(&self) -> &SessionContext {
         &self.context
     }
 
-    /// Counts what was taken away from anybody: where it has changed, open cursors are to be asked for again.
+    /// How often a right was taken away from anybody. If this has changed, open cursors must be checked again.
     pub fn revocations(&self) -> u64 {
         self.shared.accounts.get().map_or(0, Accounts::revocations)
     }
 
-    /// Tells somebody how far long statements are.
+    /// Reports the progress of long statements.
     pub fn report_to(&mut self, progress: Arc<dyn Progress + Send + Sync>) {
         self.progress = progress;
     }
@@ -154,13 +153,13 @@ impl Session {
     /// Runs one statement.
     ///
     /// # Errors
-    /// Where it is not allowed, means nothing, or fails.
+    /// The statement is not allowed, is wrong, or fails.
     pub async fn run(&mut self, parsed: Parsed) -> Result<Outcome, SqlError> {
         let Parsed { statement, access, text } = parsed;
         let mut views = Vec::new();
         let granted = access::granted(self, &access).unwrap_or_else(|_| access.clone());
         let asked = AskedStatement::new(self, &text, &self.stated(&granted));
-        // A new day is no change that the statement asks for.
+        // The statement did not ask for the change of day, so it does not record it.
         self.recorder = None;
         calendar::note_day(self).await;
         self.recorder = Some(asked.recorder());
@@ -178,49 +177,57 @@ impl Session {
         })
     }
 
-    /// Runs a statement that a data folder has kept, as if it had never been away.
+    /// Runs a statement that a data folder has kept.
     pub(in crate::engine) async fn restore(&mut self, parsed: Parsed) -> Result<(), SqlError> {
         self.is_restoring = true;
         let Parsed { statement, access, text } = parsed;
         let done = self.answer(statement, &access, &text, &mut Vec::new()).await;
         self.is_restoring = false;
         match done {
-            // A view that can't be built is there, and says why.
+            // The view is there, and says why it can't be read.
             Ok(_) | Err(SqlError::View(ViewError::Unusable { .. })) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// What a query would give and what parameters it takes, without running it; `None` of anything else. Nothing is
-    /// recorded: see [`Session::prepare`].
+    /// The columns and parameters of a query, without running it; `None` for other statements. Nothing is recorded: see
+    /// [`Session::prepare`].
     ///
     /// # Errors
-    /// Where it is not allowed, or can't be planned.
+    /// The statement is not allowed, or can't be planned.
     pub async fn describe(&self, parsed: &Parsed) -> Result<Option<Described>, SqlError> {
         self.check(&parsed.statement)?;
         let Statement::Sql(statement) = &parsed.statement else { return Ok(None) };
-        let is_query = matches!(statement.as_ref(),
-            DFStatement::Statement(statement) if matches!(statement.as_ref(), SqlStatement::Query(_)));
-        if !is_query {
+        if !matches!(parsed.sql(), Some(SqlStatement::Query(_))) {
             return Ok(None);
         }
         let plan = query::planned(self, &self.scoped(&Access::default())?, statement).await?;
-        if self.role == Role::Analyst {
-            check_growth(&plan)?;
-        }
         let parameters = plan.get_parameter_types()?;
         Ok(Some(Described { parameters, schema: Arc::new(plan.schema().as_arrow().clone()) }))
     }
 
+    /// Tries what every statement needs: to read the store and write to its folder, if there is one, and to write to the
+    /// log, without which no statement is answered.
+    ///
+    /// # Errors
+    /// One of these fails.
+    pub async fn health(&self) -> Result<(), SqlError> {
+        access::check_login(self)?;
+        if let Some(store) = self.shared.store.clone() {
+            transactions::blocking(move || {
+                store.read()?.tables()?;
+                store.try_writing()
+            })
+            .await?;
+        }
+        let (time, statement) = ((self.shared.clock)(), "SHOW kohort.health");
+        let entry = LogEntry::new(time, self.role.word(), statement, &Access::default(), LogOutcome::Answered);
+        self.shared.log.lock().record(entry.by(self.login.as_deref())).map_err(SqlError::Log)
+    }
+
     /// Names of tables and columns that statements of this session can use, for completion.
     pub fn names(&self) -> Vec<String> {
-        let mut names = Vec::new();
-        for catalog in self.context.catalog_names() {
-            let Some(catalog) = self.context.catalog(&catalog) else { continue };
-            for schema in catalog.schema_names().iter().filter_map(|name| catalog.schema(name)) {
-                names.extend(schema.table_names());
-            }
-        }
+        let mut names = table_names(&self.context);
         let views = self.seen_views();
         names.extend(views.values().flat_map(|view| view.definition.columns.iter().map(|column| column.name.clone())));
         names.sort_unstable();
@@ -228,16 +235,13 @@ impl Session {
         names
     }
 
-    /// The views it may know of, by name.
+    /// The views that this session may know of, by name.
     pub(in crate::engine) fn seen_views(&self) -> BTreeMap<String, Arc<AView>> {
-        let views = self.shared.views.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-        match (self.role, &self.login, self.shared.accounts.get()) {
-            (Role::Analyst, Some(login), Some(accounts)) => {
-                let is_granted = |(name, _): &(&String, &Arc<AView>)| accounts.may_read(login, name);
-                views.iter().filter(is_granted).map(|(name, view)| (name.clone(), Arc::clone(view))).collect()
-            }
-            _ => views.clone(),
+        let mut views = self.shared.views.read().clone();
+        if let Some((login, accounts)) = self.restricted() {
+            views.retain(|name, _| accounts.may_read(login, name));
         }
+        views
     }
 
     fn check(&self, statement: &Statement) -> Result<(), SqlError> {
@@ -286,7 +290,7 @@ impl Session {
             Statement::ShowViews => show::show_views(self),
             Statement::ShowDrift { view } => show::show_drift(self, &view).await,
             Statement::ShowHierarchies => show::show_hierarchies(self),
-            Statement::ShowLog => rows(self.shared.log().to_batch()),
+            Statement::ShowLog => Ok(rows(self.shared.log.lock().to_batch())),
             Statement::ShowCollection { view } => show::show_collection(self, &view),
             Statement::ExplainUtility(query) => utility::explain_utility(self, *query, access).await,
             Statement::Access(statement) => access::run_access(self, statement).await,
@@ -296,12 +300,12 @@ impl Session {
         }
     }
 
-    /// The session with the purpose and recipient of one statement, and the one state of the store that it reads.
+    /// A session for one statement: with its purpose and recipient, and the one state of the store that it reads.
     pub(in crate::engine) fn scoped(&self, access: &Access) -> Result<SessionContext, SqlError> {
         Ok(self.scoped_to(access, self.reading()?))
     }
 
-    /// The session with the purpose and recipient of one statement, reading this state of the store.
+    /// A session for one statement, which reads this state of the store.
     pub(in crate::engine) fn scoped_to(&self, access: &Access, reading: Option<Reading>) -> SessionContext {
         if *access == Access::default() && reading.is_none() {
             return self.context.clone();
@@ -318,9 +322,9 @@ impl Session {
 
     /// The one state of the store that a statement reads.
     pub(in crate::engine) fn reading(&self) -> Result<Option<Reading>, SqlError> {
-        Ok(match (&self.transaction, &self.shared.data) {
+        Ok(match (&self.transaction, &self.shared.store) {
             (Some(transaction), _) => Some(Reading::Change(Arc::clone(&transaction.change))),
-            (None, Some(data)) => Some(Reading::Snapshot(data.store.read()?)),
+            (None, Some(store)) => Some(Reading::Snapshot(store.read()?)),
             (None, None) => None,
         })
     }
@@ -331,7 +335,7 @@ impl Session {
         state.config().options().extensions.get::<ViewOptions>().cloned().unwrap_or_default()
     }
 
-    /// Purpose and recipient of a statement: its own, else the session's.
+    /// The purpose and recipient that a statement states, or else those of the session.
     pub(in crate::engine) fn stated(&self, access: &Access) -> Access {
         let options = self.options();
         Access {
@@ -342,16 +346,16 @@ impl Session {
 }
 
 /// `1 pair`, `2 pairs`.
-pub(in crate::engine) fn counted(n: usize, noun: &str) -> String {
+pub(crate) fn counted(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
-/// A figure as it is shown.
-pub(in crate::engine) fn rounded(figure: f64) -> f64 {
+/// A figure with six digits after the point.
+pub(crate) fn rounded(figure: f64) -> f64 {
     (figure * 1e6).round() / 1e6
 }
 
-/// Whether a statement makes, changes or drops something that is kept beside rows.
+/// Whether a statement makes, changes or drops a DGH, a view or a table of choices.
 fn makes_or_drops(statement: &Statement) -> bool {
     matches!(
         statement,
@@ -365,11 +369,25 @@ fn makes_or_drops(statement: &Statement) -> bool {
     )
 }
 
+/// Batches as a stream.
+pub(crate) fn stream_of(schema: SchemaRef, batches: Vec<RecordBatch>) -> SendableRecordBatchStream {
+    Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::iter(batches.into_iter().map(Ok))))
+}
+
 /// One batch as an answer.
-pub(in crate::engine) fn rows(batch: RecordBatch) -> Result<Outcome, SqlError> {
-    let schema = batch.schema();
-    let stream = RecordBatchStreamAdapter::new(schema, futures::stream::iter([Ok(batch)]));
-    Ok(Outcome::Rows(Box::pin(stream)))
+pub(crate) fn rows(batch: RecordBatch) -> Outcome {
+    Outcome::Rows(stream_of(batch.schema(), vec![batch]))
+}
+
+/// A list as an answer: columns with their names.
+pub(crate) fn list<'a>(columns: impl IntoIterator<Item = (&'a str, ArrayRef)>) -> Result<Outcome, SqlError> {
+    let columns = columns.into_iter().map(|(name, cells)| (name, cells, true));
+    Ok(rows(RecordBatch::try_from_iter_with_nullable(columns).map_err(DataFusionError::from)?))
+}
+
+/// Texts as a column of a list.
+pub(crate) fn texts(texts: impl IntoIterator<Item = impl AsRef<str>>) -> ArrayRef {
+    Arc::new(texts.into_iter().map(Some).collect::<StringArray>())
 }
 
 fn session_id() -> String {

@@ -3,8 +3,8 @@
 //! | module | its job |
 //! | --- | --- |
 //! | [`create`] | CREATE, REFRESH and DROP |
-//! | [`materialize`] | making materialized views, and having them follow what transactions change |
-//! | [`warnings`] | what the owner is warned of |
+//! | [`materialize`] | making materialized views, and letting them follow the changes of transactions |
+//! | [`warnings`] | warnings for the owner |
 
 pub(super) mod create;
 pub(super) mod materialize;

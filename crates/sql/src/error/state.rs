@@ -1,8 +1,8 @@
 //! SQLSTATEs: the five characters by which clients of PostgreSQL tell errors apart.
 //!
-//! Drivers make exceptions of their first two: 23 is somebody's row that breaks a rule, 42 a statement that is wrong or
-//! not allowed, 53 something that ran out, 58 and XX what nobody who asks can help. A match here names every error, so that
-//! a new one gets its own rather than that of a fault.
+//! Drivers choose their exceptions by the first two characters: 23 is a row that breaks a constraint, 42 a statement that is
+//! wrong or not allowed, 53 a resource that ran out, and 58 and XX a failure of the system or of kohort. The matches name every
+//! error, so a new one does not get the state of an internal error by mistake.
 
 use std::io;
 
@@ -16,7 +16,7 @@ use crate::access::AccessError;
 use crate::parser::{ParseError, ParseErrorKind};
 use crate::view::{MaterializedError, ViewError};
 
-/// What SQLite says where it gets no memory.
+/// SQLite's code for running out of memory.
 const SQLITE_NOMEM: i32 = 7;
 
 impl SqlError {
@@ -64,7 +64,7 @@ impl SqlError {
             SqlError::OutOfMemory => "53200",
             SqlError::NoWorker { .. } => "53000",
             SqlError::WorkerLost | SqlError::StatementFault { .. } => "XX000",
-            SqlError::TooLarge { .. } | SqlError::Gathered | SqlError::TooSlow => "54000",
+            SqlError::TooLarge { .. } | SqlError::Gathered | SqlError::TooSlow | SqlError::TooManyCopies => "54000",
             SqlError::TooManyGroupings { .. } => "54000",
             SqlError::OutOfRange => "22003",
             SqlError::DivisionByZero => "22012",
@@ -77,7 +77,7 @@ impl SqlError {
 
 fn of_parsing(problem: &ParseError) -> &'static str {
     match problem.fault {
-        ParseErrorKind::TooDeep { .. } | ParseErrorKind::TooManyTables { .. } | ParseErrorKind::TooNested => "54001",
+        _ if problem.is_too_deep() => "54001",
         ParseErrorKind::TooManyTokens { .. } | ParseErrorKind::TooManyStatements { .. } => "54000",
         _ => "42601",
     }
@@ -108,9 +108,8 @@ fn of_materialized(problem: &MaterializedError) -> &'static str {
         | MaterializedError::NoHierarchy { .. }
         | MaterializedError::PolicyKey
         | MaterializedError::Option { .. } => "0A000",
-        // A row that would be somebody's second is one row too many, like a key that is there already.
+        // A second row of the same person is like a duplicate key.
         MaterializedError::SeveralRows { .. } => "23505",
-        MaterializedError::Path { .. } => "23514",
         MaterializedError::Standard(_) => "22023",
         MaterializedError::Exposes { .. }
         | MaterializedError::OtherReaders { .. }
@@ -142,7 +141,7 @@ fn of_access(problem: &AccessError) -> &'static str {
     }
 }
 
-/// The store's errors may become more, of which the least that is known is that the store failed.
+/// The store may get new errors. They count as failures of the store.
 fn of_store(error: &StoreError) -> &'static str {
     match error {
         StoreError::Duplicate { .. } | StoreError::NotUnique { .. } => "23505",
@@ -181,7 +180,7 @@ fn of_io(error: &io::Error) -> &'static str {
     }
 }
 
-/// What DataFusion says, told apart by its words where it has no kinds.
+/// Errors of DataFusion, told apart by their words where they have no kinds.
 fn of_query(error: &DataFusionError) -> &'static str {
     match error {
         DataFusionError::SchemaError(problem, _) => match problem.as_ref() {

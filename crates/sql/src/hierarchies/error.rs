@@ -1,36 +1,36 @@
-//! [`DghError`]: what is wrong with a DGH or its use.
+//! [`DghError`]: faults of a DGH or its use.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use kohort_model::hierarchy::{HierarchyErrors, MakeError};
 
-/// What is wrong with a DGH, or with a column that uses it. Labels are shown, values of columns are counted.
+/// A fault of a DGH, or of a column that uses it. Messages contain labels, but only count values of columns.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DghError {
-    /// A name nothing has.
+    /// The DGH does not exist.
     #[error("there is no DGH '{name}'")]
     Unknown {
         /// The name.
         name: String,
-        /// Those there are.
+        /// The existing DGHs.
         known: Vec<String>,
     },
-    /// A name that is taken.
-    #[error("there is a DGH '{name}' already")]
+    /// The name is taken.
+    #[error("DGH '{name}' exists already")]
     Exists {
         /// The name.
         name: String,
     },
-    /// Pairs for a DGH that takes none.
-    #[error("DGH '{name}' comes from a file or a rule and takes no pairs")]
+    /// The DGH is not a list of pairs.
+    #[error("DGH '{name}' was created from a file or a rule, so pairs can't be inserted")]
     Finished {
         /// Its name.
         name: String,
     },
-    /// A pair that is there already.
-    #[error("pair {position}: '{child}' has the parent '{parent}' already")]
+    /// The pair exists already.
+    #[error("pair {position}: '{child}' already has the parent '{parent}'")]
     Repeated {
         /// Its position in the statement, from 1.
         position: usize,
@@ -39,105 +39,102 @@ pub enum DghError {
         /// The parent.
         parent: String,
     },
-    /// A second parent.
+    /// The child has another parent.
     #[error("pair {position}: '{child}' has another parent, '{parent}'")]
     SecondParent {
         /// Its position in the statement, from 1.
         position: usize,
         /// The child.
         child: String,
-        /// The parent it has.
+        /// The parent that it has.
         parent: String,
     },
-    /// A label above itself.
-    #[error("pair {position}: '{child}' would stand above itself")]
+    /// The pair would close a cycle.
+    #[error("pair {position}: '{child}' would be its own ancestor")]
     Cycle {
         /// Its position in the statement, from 1.
         position: usize,
         /// The child.
         child: String,
     },
-    /// A label nothing can show.
+    /// The label is not valid.
     #[error("pair {position}: {what}")]
     BadLabel {
         /// Its position in the statement, from 1.
         position: usize,
-        /// What is wrong with it.
+        /// The fault.
         what: &'static str,
     },
-    /// No pair.
+    /// The DGH has no pairs.
     #[error("DGH '{name}' has no pairs yet")]
     Empty {
         /// Its name.
         name: String,
     },
-    /// Labels without a parent.
+    /// Several labels have no parent.
     #[error("DGH '{name}' has {n_roots} roots: {}", name_some(.some, *.n_roots))]
     SeveralRoots {
         /// Its name.
         name: String,
-        /// How many.
+        /// The number of roots.
         n_roots: usize,
         /// Some of them.
         some: Vec<String>,
     },
-    /// Values that are not in it.
-    #[error("DGH '{name}' has no leaf for values of the column: {n_values} distinct")]
+    /// Values of the column are not in the DGH.
+    #[error("DGH '{name}' has no leaf for {n_values} distinct values of the column")]
     NoLeaf {
         /// Its name.
         name: String,
-        /// How many values.
+        /// The number of missing values.
         n_values: usize,
     },
-    /// A rule that does not fit.
+    /// The rule does not fit.
     #[error("DGH '{name}': {problem}")]
     Rule {
         /// Its name.
         name: String,
-        /// Why not.
+        /// The reason.
         problem: MakeError,
     },
-    /// A file that can't be read.
+    /// The file can't be read.
     #[error("{}: can't be read: {error}", .path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         error: Arc<std::io::Error>,
     },
-    /// A file that holds no tree.
+    /// The file does not contain a tree.
     #[error("DGH '{name}': {}: {problems}", .path.display())]
     Content {
         /// Its name.
         name: String,
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The faults.
         problems: HierarchyErrors,
     },
 }
 
 impl DghError {
-    /// What to do about it, where there is a remedy.
+    /// What to do about it, if there is a remedy.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             DghError::Unknown { known, .. } if known.is_empty() => {
-                "make one, for example: CREATE DGH zip FROM 'zip.csv'".to_owned()
+                "create it first, for example: CREATE DGH zip FROM 'zip.csv'".to_owned()
             }
-            DghError::Unknown { known, .. } => format!("there are: {}", known.join(", ")),
+            DghError::Unknown { known, .. } => format!("use one of: {}", known.join(", ")),
             DghError::Exists { .. } => "write CREATE OR REPLACE DGH, or drop it first".to_owned(),
-            DghError::Finished { .. } => "add the rows to its file, and create it again".to_owned(),
+            DghError::Finished { .. } => "add the rows to the file, and create the DGH again".to_owned(),
             DghError::Repeated { .. } => "nothing was inserted: leave the pair out".to_owned(),
-            DghError::SecondParent { .. } => {
-                "nothing was inserted: a label is one node of the tree, with one parent".to_owned()
-            }
-            DghError::Cycle { .. } => "nothing was inserted: following the parents must end in the root".to_owned(),
+            DghError::SecondParent { .. } => "nothing was inserted: each label may have only one parent".to_owned(),
+            DghError::Cycle { .. } => "nothing was inserted: the chain of parents must end at the root".to_owned(),
             DghError::BadLabel { .. } => "nothing was inserted: correct the label".to_owned(),
             DghError::Empty { name } => format!("for example: INSERT INTO DGH {name} VALUES ('88512', '*****')"),
-            DghError::SeveralRoots { .. } => "insert pairs that put them below one common root".to_owned(),
+            DghError::SeveralRoots { .. } => "insert pairs that give the roots one common ancestor".to_owned(),
             DghError::NoLeaf { .. } => {
-                "add the values, spelled as the column spells them, or use a rule: STEPS, MASK, DATES or FLAT"
-                    .to_owned()
+                "add the values, spelled as in the column, or use a rule: STEPS, MASK, DATES or FLAT".to_owned()
             }
             DghError::Rule { problem, .. } => problem.hint().to_owned(),
             DghError::File { .. } => "check the path".to_owned(),

@@ -1,7 +1,7 @@
-//! [`Pairs`]: a tree that grows by pairs of a child and its parent.
+//! [`Pairs`]: a tree made of child-parent pairs that are added one by one.
 //!
 //! # Cost
-//! An insert takes the depth of the tree per pair, whatever was there before.
+//! Inserting a pair takes time proportional to the depth of the tree, not to its size.
 
 use std::collections::HashMap;
 
@@ -9,14 +9,14 @@ use kohort_model::Hierarchy;
 
 use super::error::DghError;
 
-/// How many roots a message names.
+/// How many roots a message lists.
 const NAMED_ROOTS: usize = 5;
 
-/// Each child's parent. There is no circle among them.
+/// The parent of each child, without cycles.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pairs {
     parents: HashMap<String, String>,
-    /// Children in the order of their insertion, which is the order of the tree's leaves.
+    /// The children in the order of insertion, which is the order of the tree's leaves.
     order: Vec<String>,
 }
 
@@ -35,9 +35,10 @@ impl Pairs {
     }
 
     fn insert_one(&mut self, position: usize, child: &str, parent: &str) -> Result<(), DghError> {
-        // A tree is read from lines, and the empty text may be a value, but never stands for several.
+        // Trees are read from lines, so labels have no line breaks. The empty text can be a value, but not a
+        // generalization.
         if [child, parent].iter().any(|label| label.contains(['\n', '\r'])) {
-            return Err(DghError::BadLabel { position, what: "a label holds a line break" });
+            return Err(DghError::BadLabel { position, what: "a label contains a line break" });
         }
         if parent.is_empty() {
             return Err(DghError::BadLabel { position, what: "the parent is empty" });
@@ -62,12 +63,12 @@ impl Pairs {
         Ok(())
     }
 
-    /// All pairs, in the order they were given.
+    /// All pairs in the order of insertion.
     pub(super) fn all(&self) -> Vec<(String, String)> {
         self.order.iter().map(|child| (child.clone(), self.parents[child].clone())).collect()
     }
 
-    /// How many children are nobody's parent.
+    /// The number of children that have no children themselves.
     pub(super) fn n_leaves(&self) -> usize {
         let inner: std::collections::HashSet<&String> = self.parents.values().collect();
         self.order.iter().filter(|child| !inner.contains(child)).count()

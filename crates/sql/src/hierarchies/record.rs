@@ -1,4 +1,4 @@
-//! DGHs as text, so that a data folder keeps them.
+//! DGHs as text, for storage in a data folder.
 
 use std::sync::Arc;
 
@@ -9,61 +9,38 @@ use serde::{Deserialize, Serialize};
 use super::pairs::Pairs;
 use super::{Dgh, DghError, Hierarchies};
 
-/// A DGH as it is kept.
+/// A DGH as it is stored.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Record {
-    /// Children and their parents, in the order they were given.
+    /// Child-parent pairs in the order of insertion.
     Pairs(Vec<(String, String)>),
-    /// A finished tree: per leaf its path to the root, as a file has it.
+    /// A finished tree: the path from each leaf to the root, as in a file.
     Tree(String),
     Steps(Vec<f64>),
-    Mask(Side),
-    Dates(Vec<Level>),
+    Mask(MaskSide),
+    Dates(Vec<DateLevel>),
     Flat,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "MaskSide", rename_all = "snake_case")]
-enum SideWord {
-    Right,
-    Left,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Side(#[serde(with = "SideWord")] MaskSide);
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "DateLevel", rename_all = "snake_case")]
-enum LevelWord {
-    Day,
-    Month,
-    Quarter,
-    Year,
-    Decade,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Level(#[serde(with = "LevelWord")] DateLevel);
-
 impl Hierarchies {
-    /// A DGH as text that [`Hierarchies::restore`] takes.
+    /// A DGH as text for [`Hierarchies::restore`].
     pub fn record(&self, name: &str) -> Option<String> {
         let record = match self.by_name.get(&name.to_lowercase())? {
             Dgh::Pairs(pairs) => Record::Pairs(pairs.all()),
             Dgh::Tree(tree) => Record::Tree(paths(tree)),
             Dgh::Rule(Rule::Steps(steps)) => Record::Steps(steps.clone()),
-            Dgh::Rule(Rule::Mask(side)) => Record::Mask(Side(*side)),
-            Dgh::Rule(Rule::Dates(levels)) => Record::Dates(levels.iter().copied().map(Level).collect()),
+            Dgh::Rule(Rule::Mask(side)) => Record::Mask(*side),
+            Dgh::Rule(Rule::Dates(levels)) => Record::Dates(levels.clone()),
             Dgh::Rule(Rule::Flat) => Record::Flat,
         };
         Some(serde_json::to_string(&record).expect("texts and numbers are JSON"))
     }
 
-    /// The same of a DGH that takes no more pairs.
+    /// The finished tree of a DGH as text, to which no pairs can be added.
     ///
     /// # Errors
-    /// Where it has not one root.
+    /// If the DGH does not have exactly one root.
     pub fn finished_record(&self, name: &str) -> Result<Option<String>, DghError> {
         let key = name.to_lowercase();
         match self.by_name.get(&key) {
@@ -75,7 +52,7 @@ impl Hierarchies {
         }
     }
 
-    /// The finished tree of a DGH that is one.
+    /// The tree of a DGH that is a finished tree.
     pub fn tree(&self, name: &str) -> Option<Arc<Hierarchy>> {
         match self.by_name.get(&name.to_lowercase())? {
             Dgh::Tree(tree) => Some(Arc::clone(tree)),
@@ -83,7 +60,7 @@ impl Hierarchies {
         }
     }
 
-    /// Takes a DGH back from its text, `None` where it is none.
+    /// Restores a DGH from its text; `None` if the text is not valid.
     #[must_use]
     pub fn restore(&mut self, name: &str, record: &str) -> Option<()> {
         let dgh = match serde_json::from_str(record).ok()? {
@@ -94,8 +71,8 @@ impl Hierarchies {
             }
             Record::Tree(paths) => Dgh::Tree(Arc::new(Hierarchy::from_paths(&paths).ok()?)),
             Record::Steps(steps) => checked(Rule::Steps(steps))?,
-            Record::Mask(Side(side)) => checked(Rule::Mask(side))?,
-            Record::Dates(levels) => checked(Rule::Dates(levels.into_iter().map(|Level(level)| level).collect()))?,
+            Record::Mask(side) => checked(Rule::Mask(side))?,
+            Record::Dates(levels) => checked(Rule::Dates(levels))?,
             Record::Flat => checked(Rule::Flat)?,
         };
         self.by_name.insert(name.to_lowercase(), dgh);
@@ -103,12 +80,12 @@ impl Hierarchies {
     }
 }
 
-/// A rule that can make a tree. No other was ever kept, so a record of one is damaged.
+/// The rule, if it can make a tree. Only such rules are stored, so another one means that the record is damaged.
 fn checked(rule: Rule) -> Option<Dgh> {
     rule.check().ok().map(|()| Dgh::Rule(rule))
 }
 
-/// A tree as a file of paths.
+/// The content of a paths file for a tree.
 fn paths(tree: &Hierarchy) -> String {
     let quoted = |node: u32| format!("\"{}\"", tree.label(node).replace('"', "\"\""));
     let line = |leaf: &u32| tree.path(*leaf).map(quoted).collect::<Vec<_>>().join(";") + "\n";
@@ -157,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_dgh_is_not_taken() {
+    fn a_record_that_is_not_a_dgh_is_refused() {
         assert!(Hierarchies::new().restore("x", "{\"tree\":\"\"}").is_none());
         assert!(Hierarchies::new().restore("x", "").is_none());
         for rule in ["{\"steps\":[]}", "{\"steps\":[-1.0]}", "{\"dates\":[\"year\",\"day\"]}"] {

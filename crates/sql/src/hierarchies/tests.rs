@@ -1,4 +1,4 @@
-//! DGHs by name: what is refused leaves them as they were, and messages count values, never name them.
+//! DGHs by name. Refused changes have no effect, and messages count values but never contain them.
 
 use kohort_model::hierarchy::MaskSide;
 
@@ -37,13 +37,13 @@ fn an_insert_that_fails_leaves_the_dgh_as_it_was() {
     let mut hierarchies = with_pairs(&[pair("a", "b"), pair("b", "*")]);
     let before = tree(&hierarchies, "zip", &["a"]).unwrap();
     let attempts = [
-        (pair("*", "a"), "pair 2: '*' would stand above itself"),
-        (pair("x", "x"), "pair 2: 'x' would stand above itself"),
-        (pair("a", "b"), "pair 2: 'a' has the parent 'b' already"),
+        (pair("*", "a"), "pair 2: '*' would be its own ancestor"),
+        (pair("x", "x"), "pair 2: 'x' would be its own ancestor"),
+        (pair("a", "b"), "pair 2: 'a' already has the parent 'b'"),
         (pair("a", "*"), "pair 2: 'a' has another parent, 'b'"),
         (pair("new", "b"), "pair 2: 'new' has another parent, '*'"),
         (pair("y", ""), "pair 2: the parent is empty"),
-        (pair("y\n", "b"), "pair 2: a label holds a line break"),
+        (pair("y\n", "b"), "pair 2: a label contains a line break"),
     ];
     for (bad, message) in attempts {
         let fault = hierarchies.insert("zip", &[pair("new", "*"), bad]).unwrap_err();
@@ -57,7 +57,7 @@ fn an_insert_that_fails_leaves_the_dgh_as_it_was() {
 fn a_circle_of_several_new_pairs_is_found() {
     let mut hierarchies = with_pairs(&[pair("z", "*")]);
     let fault = hierarchies.insert("zip", &[pair("a", "b"), pair("b", "c"), pair("c", "a")]).unwrap_err();
-    assert_eq!(fault.to_string(), "pair 3: 'c' would stand above itself");
+    assert_eq!(fault.to_string(), "pair 3: 'c' would be its own ancestor");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn several_roots_are_named_when_the_dgh_is_used() {
 fn values_without_a_leaf_are_counted_and_never_named() {
     let hierarchies = with_pairs(&[pair("a", "b"), pair("b", "*")]);
     let fault = tree(&hierarchies, "zip", &["a", "b", "secret"]).unwrap_err();
-    assert_eq!(fault.to_string(), "DGH 'zip' has no leaf for values of the column: 2 distinct");
+    assert_eq!(fault.to_string(), "DGH 'zip' has no leaf for 2 distinct values of the column");
     assert!(!format!("{fault:?} {}", fault.hint().unwrap()).contains("secret"));
 }
 
@@ -87,7 +87,7 @@ fn a_rule_makes_its_tree_from_the_values() {
     assert!(tree.node("885**").is_some());
     assert_eq!(
         hierarchies.insert("zip", &[]).unwrap_err().to_string(),
-        "DGH 'zip' comes from a file or a rule and takes no pairs"
+        "DGH 'zip' was created from a file or a rule, so pairs can't be inserted"
     );
     assert_eq!(hierarchies.summaries()[0].kind, "rule");
 }
@@ -117,11 +117,11 @@ fn a_file_is_read_when_the_dgh_is_created() {
 #[test]
 fn a_name_is_found_in_any_case_and_taken_once() {
     let mut hierarchies = with_pairs(&[]);
-    assert_eq!(hierarchies.create("ZIP", false, None).unwrap_err().to_string(), "there is a DGH 'ZIP' already");
+    assert_eq!(hierarchies.create("ZIP", false, None).unwrap_err().to_string(), "DGH 'ZIP' exists already");
     hierarchies.create("Zip", true, None).unwrap();
     assert_eq!(tree(&hierarchies, "zip", &[]).unwrap_err().to_string(), "DGH 'zip' has no pairs yet");
     let fault = hierarchies.insert("zap", &[]).unwrap_err();
-    assert_eq!(fault.hint().unwrap(), "there are: zip");
+    assert_eq!(fault.hint().unwrap(), "use one of: zip");
     hierarchies.remove("ZIP", false).unwrap();
     assert_eq!(hierarchies.remove("zip", false).unwrap_err().to_string(), "there is no DGH 'zip'");
     hierarchies.remove("zip", true).unwrap();

@@ -2,27 +2,13 @@
 
 use super::cursor::{Cursor, either};
 use super::error::ParseError;
-use super::{AccessStatement, Statement, parse_dropped};
-use crate::access::GrantedPair;
+use super::{AccessStatement, parse_dropped};
+use crate::access::{Granted, GrantedPair};
 use crate::role::Role;
 
-/// Whether the statement is about users or grants.
-pub(super) fn is_access(cursor: &Cursor<'_>) -> bool {
-    const STARTS: [&[&str]; 7] = [
-        &["CREATE", "USER"],
-        &["ALTER", "USER"],
-        &["DROP", "USER"],
-        &["GRANT"],
-        &["REVOKE"],
-        &["SHOW", "USERS"],
-        &["SHOW", "GRANTS"],
-    ];
-    STARTS.iter().any(|words| cursor.starts_with(words))
-}
-
-pub(super) fn parse_access(cursor: &mut Cursor<'_>) -> Result<Statement, ParseError> {
-    let statement = if cursor.starts_with(&["CREATE"]) {
-        cursor.example("CREATE USER ann ANALYST PASSWORD '...'").skip(2);
+/// Parses a statement about users or grants; `None` for any other.
+pub(super) fn parse_access(cursor: &mut Cursor<'_>) -> Result<Option<AccessStatement>, ParseError> {
+    Ok(Some(if cursor.begins(&["CREATE", "USER"], "CREATE USER ann ANALYST PASSWORD '...'") {
         let name = cursor.name("the user's name")?;
         let role = match cursor.starts_with(&["PASSWORD"]) {
             true => Role::Analyst,
@@ -31,33 +17,31 @@ pub(super) fn parse_access(cursor: &mut Cursor<'_>) -> Result<Statement, ParseEr
             }
         };
         AccessStatement::CreateUser { name, role, password: password(cursor)? }
-    } else if cursor.starts_with(&["ALTER"]) {
-        cursor.example("ALTER USER ann PASSWORD '...'").skip(2);
+    } else if cursor.begins(&["ALTER", "USER"], "ALTER USER ann PASSWORD '...'") {
         AccessStatement::SetPassword { name: cursor.name("the user's name")?, password: password(cursor)? }
-    } else if cursor.starts_with(&["DROP"]) {
-        cursor.example("DROP USER ann").skip(2);
+    } else if cursor.begins(&["DROP", "USER"], "DROP USER ann") {
         let (name, if_exists) = parse_dropped(cursor, "the user's name")?;
         AccessStatement::DropUser { name, if_exists }
-    } else if cursor.starts_with(&["GRANT"]) {
-        cursor.example("GRANT SELECT ON patients TO ann, or GRANT PURPOSE care RECIPIENT nurse TO ann").skip(1);
+    } else if cursor.begins(&["GRANT"], GRANT) {
         let (what, user) = granted(cursor, "TO")?;
         let force = matches!(what, Granted::View(_)) && cursor.take_word("FORCE");
         AccessStatement::Grant { what, user, force }
-    } else if cursor.starts_with(&["REVOKE"]) {
-        cursor.example("REVOKE SELECT ON patients FROM ann, or REVOKE PURPOSE care RECIPIENT nurse FROM ann").skip(1);
+    } else if cursor.begins(&["REVOKE"], REVOKE) {
         let (what, user) = granted(cursor, "FROM")?;
         AccessStatement::Revoke { what, user }
-    } else if cursor.starts_with(&["SHOW", "USERS"]) {
-        cursor.example("SHOW USERS").skip(2);
+    } else if cursor.begins(&["SHOW", "USERS"], "SHOW USERS") {
         AccessStatement::ShowUsers
-    } else {
-        cursor.example("SHOW GRANTS").skip(2);
+    } else if cursor.begins(&["SHOW", "GRANTS"], "SHOW GRANTS") {
         AccessStatement::ShowGrants
-    };
-    Ok(Statement::Access(statement))
+    } else {
+        return Ok(None);
+    }))
 }
 
-/// What is granted or revoked, and the user after this word.
+const GRANT: &str = "GRANT SELECT ON patients TO ann, or GRANT PURPOSE care RECIPIENT nurse TO ann";
+const REVOKE: &str = "REVOKE SELECT ON patients FROM ann, or REVOKE PURPOSE care RECIPIENT nurse FROM ann";
+
+/// Reads what is granted or revoked, and the user after this word.
 fn granted(cursor: &mut Cursor<'_>, before_user: &str) -> Result<(Granted, String), ParseError> {
     let what = if cursor.take_word("SELECT") {
         cursor.expect_word("ON")?;
@@ -73,22 +57,13 @@ fn granted(cursor: &mut Cursor<'_>, before_user: &str) -> Result<(Granted, Strin
     Ok((what, cursor.name("the user's name")?))
 }
 
-/// `PASSWORD '...'`, or what PostgreSQL's clients write before it.
+/// `PASSWORD '...'`.
 fn password(cursor: &mut Cursor<'_>) -> Result<Password, ParseError> {
     cursor.expect_word("PASSWORD")?;
     cursor.text("the password in single quotes").map(Password)
 }
 
-/// What a GRANT or REVOKE speaks of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Granted {
-    /// Reading a view.
-    View(String),
-    /// Asking for a purpose and a recipient.
-    Pair(GrantedPair),
-}
-
-/// A password, which is never shown.
+/// A password. `Debug` does not print it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(pub(crate) String);
 

@@ -1,4 +1,4 @@
-//! [`Cursor`]: the tokens of one of our statements, read one by one, with messages that say what could have stood there.
+//! [`Cursor`]: reads the tokens of one of our own statements one by one. Its errors say what was expected.
 
 use datafusion::common::TableReference;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -7,10 +7,10 @@ use super::error::{ParseError, ParseErrorKind};
 use super::folded;
 use super::source::Place;
 
-/// Words that are never a name unless quoted, so that a name left out is noticed where it should stand.
+/// Words that are never a name unless quoted, so that an error about a missing name has the right place.
 const NOT_A_NAME: [&str; 8] = ["AS", "FROM", "IF", "INTO", "ON", "REFERENCES", "VALUES", "WITH"];
 
-/// The tokens of a statement, and how far they are read.
+/// The tokens of a statement, and a position in them.
 pub(super) struct Cursor<'t> {
     tokens: &'t [TokenWithSpan],
     next: usize,
@@ -23,22 +23,31 @@ impl<'t> Cursor<'t> {
         Cursor { tokens, next: 0, end, example: None }
     }
 
-    /// Problems from here on show this example.
+    /// Errors from here on show this example.
     pub(super) fn example(&mut self, example: &'static str) -> &mut Self {
         self.example = Some(example);
         self
+    }
+
+    /// Skips these words if they come next. Errors from then on show this example.
+    pub(super) fn begins(&mut self, words: &[&str], example: &'static str) -> bool {
+        let is_there = self.starts_with(words);
+        if is_there {
+            self.example(example).skip(words.len());
+        }
+        is_there
     }
 
     pub(super) fn skip(&mut self, n_tokens: usize) {
         self.next += n_tokens;
     }
 
-    /// What is not read yet.
+    /// The tokens not read yet.
     pub(super) fn rest(&self) -> &'t [TokenWithSpan] {
         &self.tokens[self.next.min(self.tokens.len())..]
     }
 
-    /// Where the next token stands.
+    /// The place of the next token, or the end.
     pub(super) fn place(&self) -> Place {
         self.rest().first().map_or(self.end, |token| token.span.start.into())
     }
@@ -137,7 +146,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// A number that the condition holds of.
+    /// A number that satisfies the condition.
     pub(super) fn number<N>(&mut self, what: &str, is_fine: impl Fn(&N) -> bool) -> Result<N, ParseError>
     where
         N: std::str::FromStr,
@@ -150,7 +159,7 @@ impl<'t> Cursor<'t> {
         number.ok_or_else(|| self.expected(what))
     }
 
-    /// `one, another, a third`: what is between the commas is read by `item`.
+    /// `one, another, a third`: `item` reads each part between commas.
     pub(super) fn list<T>(
         &mut self,
         mut item: impl FnMut(&mut Self) -> Result<T, ParseError>,
@@ -166,7 +175,7 @@ impl<'t> Cursor<'t> {
         if self.is_at_end() { Ok(()) } else { Err(self.expected("the end of the statement")) }
     }
 
-    /// Something else stands here.
+    /// The error that something else was expected here.
     pub(super) fn expected(&self, expected: &str) -> ParseError {
         let mut problem = match self.rest().first() {
             Some(token) => unexpected(token, expected),
@@ -179,7 +188,7 @@ impl<'t> Cursor<'t> {
         problem
     }
 
-    /// Something is wrong at this place.
+    /// An error at this place, with the example.
     pub(super) fn fault(&self, place: Place, fault: ParseErrorKind) -> ParseError {
         ParseError { example: self.example, ..ParseError::new(place, fault) }
     }
@@ -190,7 +199,7 @@ pub(super) fn is_word(token: &TokenWithSpan, word: &str) -> bool {
     matches!(&token.token, Token::Word(found) if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
 }
 
-/// This token stands where something else should.
+/// The error that this token was found where something else was expected.
 pub(super) fn unexpected(token: &TokenWithSpan, expected: &str) -> ParseError {
     const SHOWN: usize = 40;
     let text = token.token.to_string();

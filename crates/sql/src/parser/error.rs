@@ -1,11 +1,11 @@
-//! [`ParseError`]: what is wrong with a text, and where.
+//! [`ParseError`]: a fault in a statement and its place.
 
 use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
 
 use super::source::Place;
 
-/// What is wrong with a text, where, and an example of how it is right.
+/// A fault in a statement, its place, and an example of a correct statement.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {fault}")]
 pub struct ParseError {
@@ -13,76 +13,76 @@ pub struct ParseError {
     pub line: u64,
     /// The column in characters, from 1.
     pub column: u64,
-    /// What is wrong there.
+    /// The fault.
     pub fault: ParseErrorKind,
-    /// The statement as it could be.
+    /// A correct statement of the same kind.
     pub example: Option<&'static str>,
 }
 
-/// What is wrong at a place.
+/// The kinds of faults.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseErrorKind {
-    /// What SQL's own parser says.
+    /// A message of the SQL parser.
     #[error("{0}")]
     Sql(String),
     /// Something else was expected.
     #[error("expected {expected}, found {found}")]
     Expected {
-        /// What could stand here.
+        /// What was expected.
         expected: String,
-        /// What does.
+        /// What was found.
         found: String,
     },
-    /// A clause that was there before.
+    /// A repeated clause.
     #[error("{0} is given twice")]
     Twice(&'static str),
     /// A column in two clauses, or twice in one.
     #[error("column '{0}' is named twice")]
     ColumnTwice(String),
-    /// A clause without which there is no view.
+    /// A required clause is missing.
     #[error("the view has no {0}")]
     Missing(&'static str),
-    /// A view that does not say how many persons look the same: there is no default.
+    /// A view without a k. There is no default.
     #[error("the view has neither K nor REFERENCES")]
     NoK,
-    /// A requirement on sensitive columns where there is none.
+    /// A requirement on sensitive columns in a view that has none.
     #[error("{0} needs ANONYMIZATION_SENSITIVE_ATTR")]
     NothingSensitive(&'static str),
-    /// A statement where a query should be.
+    /// A statement that is not a query in the place of one.
     #[error("expected a query, found another statement")]
     NoQuery,
-    /// A clause that the query engine would read and then ignore.
+    /// A clause that the query engine would accept and then ignore.
     #[error("{clause} is not supported")]
     Ignored {
         /// The clause as people write it.
         clause: &'static str,
     },
-    /// A statement that would take too much of the stack.
-    #[error("the statement has more than {most} operators, joins or UNIONs inside each other")]
+    /// A statement that would need too much stack.
+    #[error("the statement nests or chains more than {most} operators, joins or UNIONs")]
     TooDeep {
-        /// As many as are allowed.
+        /// The limit.
         most: usize,
     },
-    /// A statement that would take too long to read.
-    #[error("too many functions, CASEs or queries stand inside each other")]
+    /// A statement that would take too long to parse.
+    #[error("the statement is nested too deeply")]
     TooNested,
-    /// A text that would take too much memory.
-    #[error("there are more than {most} words, signs and values in what was sent at once")]
+    /// A text that would need too much memory.
+    #[error("the text has more than {most} words, signs and values")]
     TooManyTokens {
-        /// As many as are allowed.
+        /// The limit.
         most: usize,
     },
-    /// A text of too many statements.
-    #[error("more than {most} statements were sent at once")]
+    /// A text with too many statements.
+    #[error("the text has more than {most} statements")]
     TooManyStatements {
-        /// As many as are allowed.
+        /// The limit.
         most: usize,
     },
-    /// A statement that would become too large.
-    #[error("the statement reads more than {most} tables, with each query of WITH in all places that name it")]
+    /// A statement whose plan would be too large.
+    #[error("the statement reads more than {most} tables, counting those of a WITH query each time the query is named")]
     TooManyTables {
-        /// As many as are allowed.
+        /// The limit.
         most: u64,
     },
 }
@@ -92,12 +92,12 @@ impl ParseError {
         ParseError { line: place.line, column: place.column, fault, example: None }
     }
 
-    /// SQL's parser writes the place into its message, and none where the statement ends too early.
+    /// Converts an error of the SQL parser. Its message contains the place, except if the statement ends too early.
     pub(super) fn from_sql(error: &DataFusionError, end: Place) -> Self {
         let message = match error.find_root() {
             DataFusionError::SQL(error, _) => match error.as_ref() {
                 ParserError::ParserError(message) | ParserError::TokenizerError(message) => message.clone(),
-                ParserError::RecursionLimitExceeded => "the statement is nested too deeply".to_owned(),
+                ParserError::RecursionLimitExceeded => return ParseError::new(end, ParseErrorKind::TooNested),
             },
             other => other.strip_backtrace(),
         };
@@ -107,33 +107,38 @@ impl ParseError {
         ParseError::new(place, ParseErrorKind::Sql(message))
     }
 
+    /// Whether the statement is too deep or too large to be parsed and planned.
+    pub fn is_too_deep(&self) -> bool {
+        use ParseErrorKind::{TooDeep, TooManyTables, TooNested};
+        matches!(self.fault, TooDeep { .. } | TooManyTables { .. } | TooNested)
+    }
+
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         match &self.fault {
             ParseErrorKind::NoK => Some(
-                "say how many persons look the same with K 5, or who decides with name REFERENCES choices (k)".into(),
+                "add K 5 for groups of at least 5 persons, or name REFERENCES choices (k) to let persons choose".into(),
             ),
             ParseErrorKind::TooDeep { .. } => Some(
-                "a OR b OR c counts as deep: use IN for a list of values, and tables or parentheses for the rest"
-                    .into(),
+                "replace a long chain such as a OR b OR c: use IN for a list of values, or join a table of them".into(),
             ),
-            // It says what to write instead.
+            // The clause's words already say what to write instead.
             ParseErrorKind::Ignored { clause } if clause.contains('(') => None,
             ParseErrorKind::Ignored { .. } => Some("leave it out".into()),
-            ParseErrorKind::TooNested => Some("compute inner ones in queries of WITH, one after the other".into()),
+            ParseErrorKind::TooNested => Some("compute the inner parts in queries of WITH".into()),
             ParseErrorKind::TooManyTables { .. } => {
-                Some("name each query of WITH once or twice, or ask in several steps".into())
+                Some("name each query of WITH fewer times, or split the statement into several".into())
             }
             ParseErrorKind::TooManyTokens { .. } | ParseErrorKind::TooManyStatements { .. } => {
-                Some("send it in parts, or long lists of values as parameters".into())
+                Some("send the text in parts, or pass long lists of values as parameters".into())
             }
-            ParseErrorKind::ColumnTwice(_) => Some("every column of the query stands in one clause, once".into()),
+            ParseErrorKind::ColumnTwice(_) => Some("name every column of the query in exactly one clause".into()),
             _ => self.example.map(|example| format!("for example: {example}")),
         }
     }
 }
 
-/// `... at Line: 1, Column: 7`, taken apart.
+/// Splits `... at Line: 1, Column: 7` into message and place.
 fn split_place(message: &str) -> Option<(&str, Place)> {
     let (message, place) = message.rsplit_once(" at Line: ")?;
     let (line, column) = place.split_once(", Column: ")?;

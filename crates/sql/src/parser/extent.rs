@@ -1,8 +1,7 @@
-//! [`check_extent`]: no text has more tokens than may be kept of it.
+//! [`check_extent`] refuses texts with too many tokens.
 //!
-//! A token takes a hundred bytes, and what is parsed from it several times as many: two bytes of `1,1,1` become a kilobyte,
-//! before anybody knows what the statement is for. So tokens are counted first, piece by piece, and a piece is forgotten
-//! before the next is read.
+//! A token takes a hundred bytes of memory, and the tree parsed from it several hundred: two bytes of `1,1,1` become a
+//! kilobyte. So tokens are counted first, piece by piece, and each piece is freed before the next is read.
 
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
@@ -11,13 +10,13 @@ use super::error::{ParseError, ParseErrorKind};
 use super::source::{Place, Places};
 use crate::role::Role;
 
-/// Bytes that are read at once. A token that is longer is read whole.
+/// The size of a piece in bytes. A longer token makes its piece longer.
 const PIECE: usize = 64 << 10;
 
-/// So many blanks may stand beside each token. Each is a token of its own at first.
+/// All tokens including blanks may be this many times the limit. The tokenizer makes a token of each blank.
 const BLANKS: usize = 4;
 
-/// How much one text may hold.
+/// The limits on one text.
 #[derive(Clone, Copy)]
 pub(super) struct Extent {
     most_tokens: usize,
@@ -25,7 +24,7 @@ pub(super) struct Extent {
 }
 
 impl Extent {
-    /// What somebody may send at once.
+    /// The limits on a text that a user of this role sends.
     pub(super) fn of(role: Role) -> Extent {
         match role {
             Role::Analyst => Extent { most_tokens: 200_000, most_statements: 10_000 },
@@ -33,14 +32,14 @@ impl Extent {
         }
     }
 
-    /// Whatever there is, as of the owner's own files.
+    /// No limits, for the owner's own files.
     pub(super) const ALL: Extent = Extent { most_tokens: usize::MAX, most_statements: usize::MAX };
 }
 
-/// Refuses texts of too many tokens.
+/// Refuses texts with too many tokens.
 ///
 /// # Errors
-/// Where one has, at its end.
+/// If the text has too many.
 pub(super) fn check_extent(text: &str, extent: Extent) -> Result<(), ParseError> {
     let most = extent.most_tokens;
     // A token has at least a byte.
@@ -55,7 +54,7 @@ pub(super) fn check_extent(text: &str, extent: Extent) -> Result<(), ParseError>
         let (piece, is_last) = (&text[start..end], end == text.len());
         tokens.clear();
         let read = Tokenizer::new(&DIALECT, piece).tokenize_with_location_into_buf(&mut tokens);
-        // The last may go on behind this piece; one that does not end in it is no token yet.
+        // The last token may continue in the next piece, so it is read again there.
         if read.is_ok() && !is_last {
             tokens.pop();
         }
@@ -65,7 +64,7 @@ pub(super) fn check_extent(text: &str, extent: Extent) -> Result<(), ParseError>
             return Err(ParseError::new(Place::START, ParseErrorKind::TooManyTokens { most }));
         }
         match tokens.last() {
-            // Whatever is wrong with the rest is said where it is parsed.
+            // Other faults of the text are reported when it is parsed.
             _ if is_last => break,
             Some(last) => {
                 start += Places::of(piece).offset(last.span.end.into());
@@ -95,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_in_one_token_is_one() {
+    fn a_long_token_counts_as_one() {
         for long in [
             format!("SELECT '{}'", ", 1 é".repeat(200_000)),
             format!("SELECT \"{}\"", ", 1".repeat(200_000)),

@@ -1,4 +1,4 @@
-//! Statements that make DGHs.
+//! `CREATE DGH` and `INSERT INTO DGH`.
 
 use datafusion::sql::sqlparser::tokenizer::Token;
 use kohort_model::hierarchy::{DateLevel, MaskSide, Rule};
@@ -58,7 +58,7 @@ fn in_parentheses<T>(
     Ok(items)
 }
 
-/// Whether `INSERT INTO DGH` goes on with a name: a table may be called `dgh` too.
+/// Whether a name follows `INSERT INTO DGH`. Otherwise the statement inserts into a table called `dgh`.
 pub(super) fn is_insert(cursor: &Cursor<'_>) -> bool {
     const AFTER_A_TABLE: [&str; 6] = ["VALUES", "SELECT", "WITH", "TABLE", "DEFAULT", "OVERRIDING"];
     match cursor.rest().get(3) {

@@ -1,9 +1,9 @@
-//! Clauses that the query engine would read and then ignore, or take for something else.
+//! Refuses clauses that the query engine would accept and then ignore or misunderstand.
 //!
 //! # Guarantee
-//! A statement with such a clause is refused. DataFusion's planner drops these clauses without a word, so the answer would
-//! be another than the one that was asked for: `TABLESAMPLE` would return all rows, and `FOR UPDATE` would lock none. Others
-//! mean something else in PostgreSQL: `SIMILAR TO` is taken for a regular expression, `INTERSECT ALL` counts rows too often,
+//! A statement with such a clause is an error. DataFusion's planner drops some clauses without a word, so the answer
+//! would be wrong: `TABLESAMPLE` would return all rows, and `FOR UPDATE` would lock none. Other clauses mean something
+//! else in PostgreSQL: DataFusion reads `SIMILAR TO` as a regular expression, `INTERSECT ALL` counts rows too often,
 //! `'abc'::varchar(2)` stays `abc`, and seconds lose their fraction.
 
 use std::ops::ControlFlow;
@@ -11,17 +11,14 @@ use std::ops::ControlFlow;
 use datafusion::sql::parser::Statement as DFStatement;
 use datafusion::sql::sqlparser::ast::{
     CharacterLength, DataType, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Query,
-    Select, SetExpr, SetOperator, SetQuantifier, TableFactor, Value, Visit, Visitor,
+    Select, SetExpr, SetOperator, SetQuantifier, TableFactor, Value, Visitor,
 };
 
-/// The first clause of a statement that would be ignored, as people write it.
+use super::depth::{bodies, visit};
+
+/// The first such clause of a statement, in words for a message.
 pub(super) fn find_ignored(statement: &DFStatement) -> Option<&'static str> {
-    let found = match statement {
-        DFStatement::Statement(statement) => statement.visit(&mut Ignored),
-        DFStatement::Explain(explain) => return find_ignored(&explain.statement),
-        DFStatement::CreateExternalTable(_) | DFStatement::CopyTo(_) | DFStatement::Reset(_) => return None,
-    };
-    found.break_value()
+    visit(statement, &mut Ignored).break_value()
 }
 
 struct Ignored;
@@ -70,7 +67,11 @@ impl Visitor for Ignored {
 
     fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<&'static str> {
         match expression {
-            Expr::Function(function) if is_named(function, "to_char") && !has_strftime_format(function) => {
+            // PostgreSQL's formats have no `%`, and DataFusion would print them unchanged.
+            Expr::Function(function)
+                if is_named(function, "to_char")
+                    && !argument(function, 1).is_some_and(|format| format.contains('%')) =>
+            {
                 ControlFlow::Break("a format of to_char without % (write '%Y-%m-%d' for 'YYYY-MM-DD')")
             }
             Expr::SimilarTo { .. } => ControlFlow::Break("SIMILAR TO (write LIKE, or ~ with a regular expression)"),
@@ -81,7 +82,7 @@ impl Visitor for Ignored {
                 ControlFlow::Break("bytea in hexadecimal digits (write decode('6162', 'hex'))")
             }
             Expr::Extract { field: DateTimeField::Second | DateTimeField::Seconds, .. } => ControlFlow::Break(SECONDS),
-            Expr::Function(function) if is_named(function, "date_part") && is_of_seconds(function) => {
+            Expr::Function(function) if is_named(function, "date_part") && is_second(argument(function, 0)) => {
                 ControlFlow::Break(SECONDS)
             }
             _ => ControlFlow::Continue(()),
@@ -91,16 +92,16 @@ impl Visitor for Ignored {
 
 const SECONDS: &str = "a part of a time in whole seconds (write extract(microsecond FROM t) / 1000000.0)";
 
-/// Whether rows are counted on both sides, which the query engine does not do.
+/// Whether the query has INTERSECT ALL or EXCEPT ALL, which the query engine computes wrongly.
 fn counts_rows(body: &SetExpr) -> bool {
-    let SetExpr::SetOperation { left, op, set_quantifier, right } = body else { return false };
-    let counts = matches!(op, SetOperator::Intersect | SetOperator::Except | SetOperator::Minus);
-    counts && matches!(set_quantifier, SetQuantifier::All | SetQuantifier::AllByName)
-        || counts_rows(left)
-        || counts_rows(right)
+    bodies(body).into_iter().any(|body| {
+        let SetExpr::SetOperation { op, set_quantifier, .. } = body else { return false };
+        matches!(op, SetOperator::Intersect | SetOperator::Except | SetOperator::Minus)
+            && matches!(set_quantifier, SetQuantifier::All | SetQuantifier::AllByName)
+    })
 }
 
-/// A text that is written out.
+/// The text of a literal.
 fn text(expression: &Expr) -> Option<&str> {
     match expression {
         Expr::Value(value) => match &value.value {
@@ -111,7 +112,7 @@ fn text(expression: &Expr) -> Option<&str> {
     }
 }
 
-/// Whether a cast would shorten texts. One that is written out and short enough stays as it is.
+/// Whether a cast could shorten a text. A literal that is short enough stays as it is.
 fn shortens(expression: &Expr, data_type: &DataType) -> bool {
     let (DataType::Character(length)
     | DataType::Char(length)
@@ -126,10 +127,13 @@ fn shortens(expression: &Expr, data_type: &DataType) -> bool {
     text(expression).is_none_or(|text| text.chars().count() as u64 > *length)
 }
 
-fn is_of_seconds(function: &Function) -> bool {
-    let FunctionArguments::List(list) = &function.args else { return false };
-    let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(part))) = list.args.first() else { return false };
-    text(part).is_some_and(|part| ["second", "seconds"].contains(&part.to_lowercase().as_str()))
+/// The text of an argument of a function, if it is a literal.
+fn argument(function: &Function, position: usize) -> Option<&str> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    match list.args.get(position)? {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) => text(argument),
+        _ => None,
+    }
 }
 
 fn first(clauses: &[(&'static str, bool)]) -> ControlFlow<&'static str> {
@@ -139,16 +143,13 @@ fn first(clauses: &[(&'static str, bool)]) -> ControlFlow<&'static str> {
     }
 }
 
+fn is_second(part: Option<&str>) -> bool {
+    part.is_some_and(|part| part.eq_ignore_ascii_case("second") || part.eq_ignore_ascii_case("seconds"))
+}
+
 fn is_named(function: &Function, name: &str) -> bool {
     let last = function.name.0.last().and_then(|part| part.as_ident());
     last.is_some_and(|last| last.value.eq_ignore_ascii_case(name))
-}
-
-/// Whether the second argument is a text with a `%`. PostgreSQL's patterns have none, and would be printed as they stand.
-fn has_strftime_format(function: &Function) -> bool {
-    let FunctionArguments::List(list) = &function.args else { return false };
-    let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(format)))) = list.args.get(1) else { return false };
-    matches!(&format.value, Value::SingleQuotedString(text) if text.contains('%'))
 }
 
 #[cfg(test)]

@@ -44,12 +44,12 @@ impl<'t> Source<'t> {
         Ok(Source { text, tokens, starts, end })
     }
 
-    /// Statements that are more than a `;`.
+    /// The statements, without empty ones.
     pub(super) fn statements(&self) -> impl Iterator<Item = &[TokenWithSpan]> {
         self.tokens.split(|token| token.token == Token::SemiColon).filter(|tokens| !tokens.is_empty())
     }
 
-    /// Where the token after these begins, or the text ends.
+    /// The place of the token after these, or the end of the text.
     pub(super) fn end_of(&self, tokens: &[TokenWithSpan]) -> Place {
         let Some(last) = tokens.last() else { return self.end };
         let start = last.span.start;
@@ -57,20 +57,21 @@ impl<'t> Source<'t> {
         self.tokens.get(after).map_or(self.end, |token| token.span.start.into())
     }
 
-    /// The text from this token up to this place, without blanks around it.
+    /// The text from this token to this place, without blanks around it.
     pub(super) fn between(&self, first: Option<&TokenWithSpan>, end: Place) -> &'t str {
         let start = first.map_or(end, |token| token.span.start.into());
         self.text[self.offset(start)..self.offset(end)].trim()
     }
 
-    /// Where the token at this place begins, in bytes.
+    /// The byte offset of the token at this place.
     fn offset(&self, place: Place) -> usize {
         let position = self.tokens.partition_point(|token| Place::from(token.span.start) < place);
         self.starts.get(position).copied().unwrap_or(self.text.len())
     }
 }
 
-/// Finds places of a text in bytes, each behind the one before: a line may be as long as the text.
+/// Converts places of a text to byte offsets in ascending order. One pass serves all places, because a line can be as
+/// long as the text.
 pub(super) struct Places<'t> {
     rest: std::str::CharIndices<'t>,
     next: Place,
@@ -81,7 +82,7 @@ impl<'t> Places<'t> {
         Places { rest: text.char_indices(), next: Place::START }
     }
 
-    /// How many bytes stand before a place that is not before the last one.
+    /// The byte offset of a place, which must not be before the last one asked for.
     pub(super) fn offset(&mut self, place: Place) -> usize {
         while self.next < place
             && let Some((_, character)) = self.rest.next()
@@ -101,8 +102,8 @@ impl<'t> Places<'t> {
     }
 }
 
-/// Whether a shell need not wait for more lines: the text ends with `;`, or with a blank line where nothing that
-/// follows could make it right.
+/// Whether a shell can run the text without waiting for more lines: the text ends with `;`, or it has no valid tokens
+/// (an open quote, for example) and ends with a blank line.
 pub fn is_complete(text: &str) -> bool {
     match Source::read(text) {
         Ok(source) => match source.tokens.last() {
@@ -113,7 +114,7 @@ pub fn is_complete(text: &str) -> bool {
     }
 }
 
-/// How far a list of tokens goes before this word at the outermost level of parentheses, followed by one of these.
+/// The number of tokens before this word, outside all parentheses and followed by one of these words.
 pub(super) fn find_outermost(cursor: &Cursor<'_>, word: &str, followed_by: &[&str]) -> Option<usize> {
     let mut depth = 0usize;
     for (position, token) in cursor.rest().iter().enumerate() {

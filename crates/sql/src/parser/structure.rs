@@ -1,4 +1,4 @@
-//! [`StatementText`]: a statement as it was written, and without its values.
+//! [`StatementText`]: the text of a statement, as written and with its values hidden.
 
 use std::fmt::Write;
 
@@ -7,61 +7,32 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Wor
 
 use super::DIALECT;
 
-/// Bytes of a text that nobody could read, of which the log keeps words.
+/// The log keeps the keywords of a text that can't be parsed up to this many bytes; of a longer text it keeps nothing.
 const MOST_UNREAD: usize = 64 << 10;
 
-/// The highest number that a parameter can have. One with a larger number may be a value.
+/// The highest number of a parameter such as `$1`. With a higher number it may be a value, so it is hidden.
 const MOST_PARAMETERS: u16 = 1000;
 
-/// Words of our own statements.
-const OWN_WORDS: [&str; 32] = [
-    "anonymization_id",
-    "anonymization_other",
-    "anonymization_quasi_id",
-    "anonymization_sensitive_attr",
-    "anonymization_view",
-    "anonymization_views",
-    "answers",
-    "backup",
-    "block",
-    "changes",
-    "collection",
-    "compliance",
-    "dates",
-    "departures",
-    "dgh",
-    "dgh_name",
-    "dghs",
-    "disclosure",
-    "drift",
-    "flat",
-    "k",
-    "kohort",
-    "l_diversity",
-    "leftovers",
-    "mask",
-    "paper",
-    "partial",
-    "purpose",
-    "recipient",
-    "steps",
-    "t_closeness",
-    "utility",
-];
+/// Words of our own statements, which are shown although SQL does not know them.
+const OWN_WORDS: &str = "\
+    anonymization_id anonymization_other anonymization_quasi_id anonymization_sensitive_attr \
+    anonymization_view anonymization_views answers backup block changes collection compliance dates \
+    departures dgh dgh_name dghs disclosure drift flat k kohort l_diversity leftovers mask paper partial \
+    purpose recipient steps t_closeness utility";
 
 /// The text of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatementText {
-    /// As it was written, without the `;`.
+    /// The text as written, without the `;`.
     pub written: String,
-    /// With every literal replaced by `?`, and without comments: a query's text can hold private values.
+    /// The text with every literal replaced by `?`, and without comments, because both can hold private values.
     pub structure: String,
-    /// How many words, signs and values it has: what is kept of a parsed statement grows with them.
+    /// The number of tokens. The memory of a parsed statement grows with it.
     pub n_tokens: usize,
 }
 
 impl StatementText {
-    /// Reads a text. Of one that can't be read the structure is `?`.
+    /// Reads a text. If it can't be split into tokens, its structure is `?`.
     pub fn of(written: &str) -> StatementText {
         let tokens = Tokenizer::new(&DIALECT, written).tokenize_with_location();
         match tokens {
@@ -70,8 +41,8 @@ impl StatementText {
         }
     }
 
-    /// A text that was read before, with so many tokens at its end that say for what and whom it is: which purpose and
-    /// which recipient is told apart, as far as they are known.
+    /// Reads a text from its tokens. The last `n_of_access` of them name the purpose and the recipient, whose values
+    /// are hidden here: the log has columns of their own for them.
     pub(super) fn read(written: &str, tokens: &[TokenWithSpan], n_of_access: usize) -> StatementText {
         let (statement, access) = tokens.split_at(tokens.len() - n_of_access);
         let mut structure = shown(statement, is_literal);
@@ -81,8 +52,8 @@ impl StatementText {
         StatementText { written: written.to_owned(), structure, n_tokens: tokens.len() }
     }
 
-    /// A text that is no statement, as far as it may be kept: a value that was not quoted as it should be looks like a name,
-    /// so only words of SQL stay.
+    /// A text that is not a statement, with only its keywords shown. A value without its quotes looks like a name, so
+    /// names are hidden.
     pub fn of_unread(written: &str) -> StatementText {
         let hides = |token: &Token| match token {
             Token::Word(word) => word.quote_style.is_some() || word.keyword == Keyword::NoKeyword,
@@ -96,15 +67,15 @@ impl StatementText {
         StatementText { written: String::new(), structure, n_tokens: 0 }
     }
 
-    /// The structure of a statement that was not answered, with names that are known. Others may be values: in other
-    /// dialects quoted names are, and a value without quotes looks like a name.
+    /// The structure of a statement that failed, with only known names shown. Unknown names may be values: other
+    /// dialects write values in double quotes, and a value without quotes looks like a name.
     pub(crate) fn with_known_names(structure: &str, is_known: impl Fn(&str) -> bool) -> String {
         let tokens = Tokenizer::new(&DIALECT, structure).tokenize_with_location();
         let hides = |token: &Token| match token {
             Token::Word(word) if word.quote_style.is_some() => true,
             Token::Word(word) => {
                 let name = word.value.to_lowercase();
-                word.keyword == Keyword::NoKeyword && !OWN_WORDS.contains(&name.as_str()) && !is_known(&name)
+                word.keyword == Keyword::NoKeyword && !OWN_WORDS.split(' ').any(|own| own == name) && !is_known(&name)
             }
             token => is_literal(token),
         };
@@ -112,7 +83,7 @@ impl StatementText {
     }
 }
 
-/// The tokens without blanks and comments, and `?` in the place of those that are hidden.
+/// The tokens without blanks and comments, with `?` for each hidden one.
 fn shown(tokens: &[TokenWithSpan], is_hidden: impl Fn(&Token) -> bool) -> String {
     let mut shown = String::new();
     let mut end = None;
@@ -136,7 +107,8 @@ fn shown(tokens: &[TokenWithSpan], is_hidden: impl Fn(&Token) -> bool) -> String
     shown
 }
 
-/// Whatever is neither a name, nor a sign, nor a parameter such as `$1`. What else begins with `$` may be a value.
+/// Whether the token is a value: neither a name, nor a sign, nor a parameter such as `$1`. Other words that begin with
+/// `$` may be values.
 fn is_literal(token: &Token) -> bool {
     if let Token::Placeholder(name) = token {
         let number = name.strip_prefix('$').and_then(|digits| digits.parse::<u16>().ok());
@@ -180,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_statement_keeps_words_of_sql_alone() {
+    fn only_keywords_of_a_text_that_is_not_a_statement_are_kept() {
         let unread = |text| StatementText::of_unread(text).structure;
         assert_eq!(
             unread("SELECT FROM v WHERE name = Smith OR \"Smith\" = 'Smith'"),
@@ -201,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_none_is_hidden_as_a_whole() {
+    fn a_text_without_tokens_is_hidden_as_a_whole() {
         assert_eq!(StatementText::of("SELECT 'Smith").structure, "?");
     }
 }

@@ -1,4 +1,4 @@
-//! Statements as users write them, and what they are told where they are none.
+//! Statements as users write them, and the messages for faulty ones.
 
 use kohort_model::Disclosure;
 use kohort_model::hierarchy::{DateLevel, MaskSide, Rule};
@@ -190,7 +190,7 @@ fn the_view_of_the_design_is_understood() {
 }
 
 #[test]
-fn what_a_view_does_not_say_has_a_default_but_k() {
+fn every_clause_of_a_view_has_a_default_except_k() {
     let view = view("K 5").clauses;
     assert_eq!((view.algorithm, view.block, view.leftovers), (Algorithm::Datafly, BlockSize::All, Leftovers::Merge));
     assert_eq!((view.disclosure, view.answers, view.purposes), Default::default());
@@ -202,7 +202,7 @@ fn the_form_of_the_papers_figure_needs_no_parentheses() {
     let sql = "CREATE ANONYMIZATION_VIEW v ON SELECT * FROM (SELECT 1 WITH ANONYMIZATION_ID) x, t \
                WITH ANONYMIZATION_ID name ANONYMIZATION_QUASI_ID birth DGH_NAME birth, zip \
                ANONYMIZATION_SENSITIVE_ATTR disease name REFERENCES choices (k)";
-    // A WITH in parentheses belongs to the query, which then is none.
+    // A WITH in parentheses belongs to the query, which is then faulty.
     assert!(parse(sql).is_err());
     let Statement::CreateView(view) = statement(&sql.replace("(SELECT 1 WITH ANONYMIZATION_ID) x, ", "")) else {
         panic!()
@@ -327,7 +327,7 @@ fn problems_of_views_say_what_was_expected() {
     ");
     insta::assert_snapshot!(problem(VIEW), @r"
     line 1, column 165: the view has neither K nor REFERENCES
-    say how many persons look the same with K 5, or who decides with name REFERENCES choices (k)
+    add K 5 for groups of at least 5 persons, or name REFERENCES choices (k) to let persons choose
     ");
     insta::assert_snapshot!(with("K 0"), @"line 2, column 3: expected a whole number above 0, found 0");
     insta::assert_snapshot!(with("K 5 K 6"), @"line 2, column 5: K is given twice");

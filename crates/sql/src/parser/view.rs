@@ -20,50 +20,55 @@ const ID: &str = "ANONYMIZATION_ID";
 const QUASI_ID: &str = "ANONYMIZATION_QUASI_ID";
 const SENSITIVE_ATTR: &str = "ANONYMIZATION_SENSITIVE_ATTR";
 const OTHER: &str = "ANONYMIZATION_OTHER";
+const REFERENCES: &str = "REFERENCES";
 
-/// An A-view as it was asked for. Whether its columns are those of its query is not known here.
+/// The first words of all clauses but REFERENCES, which begins with a column.
+const CLAUSES: &str = "ANONYMIZATION_ID ANONYMIZATION_QUASI_ID ANONYMIZATION_SENSITIVE_ATTR ANONYMIZATION_OTHER USING K \
+                       BLOCK T_CLOSENESS L_DIVERSITY LEFTOVERS DISCLOSURE ANSWERS PER CHANGES DEPARTURES";
+
+/// A `CREATE ANONYMIZATION_VIEW` as written. Whether the query has the named columns is checked later.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ViewStatement {
     /// The view.
     pub name: String,
-    /// Whether it may replace another.
+    /// Whether the new view may replace an old one of the same name.
     pub or_replace: bool,
-    /// What it shows.
+    /// The query whose rows the view anonymizes.
     pub query: Box<Query>,
     /// The query as written.
     pub query_text: String,
     /// The column that names the person.
     pub identifier: String,
-    /// Columns by which somebody could be recognized.
+    /// Columns by which a person could be recognized.
     pub quasi: Vec<ColumnClause>,
-    /// Columns nobody may learn of a person.
+    /// Columns whose value nobody may learn of a person.
     pub sensitive: Vec<ColumnClause>,
-    /// All others.
+    /// All other columns.
     pub other: Vec<String>,
-    /// What else is asked of it.
+    /// All other clauses.
     pub clauses: Clauses,
 }
 
-/// What is asked of a view, whatever its columns are: by its statement, and by the definition made of that.
+/// The clauses of a view that do not name its columns. The statement and the stored definition share this type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Clauses {
-    /// Whether its rows are stored.
+    /// Whether the view's rows are stored.
     pub is_materialized: bool,
-    /// The table in which persons choose.
+    /// The table of the persons' choices.
     pub policy: Option<PolicyReference>,
-    /// How classes are found.
+    /// The partitioner.
     pub algorithm: Algorithm,
-    /// How many persons look the same, for all.
+    /// The k for all persons.
     pub k: Option<u32>,
     /// How many rows are anonymized at a time.
     pub block: BlockSize,
-    /// How far a class's sensitive values may be from everybody's.
+    /// t-closeness: how far the sensitive values of a class may differ from those of all persons.
     pub t: Option<f64>,
-    /// How many sensitive values a class has.
+    /// l-diversity: how many sensitive values a class must have.
     pub l: Option<u32>,
-    /// What becomes of persons that fit into no class.
+    /// What happens to persons that fit into no class.
     pub leftovers: Leftovers,
-    /// What one person's opting out hides.
+    /// Which cells are hidden when one person opts out.
     pub disclosure: Disclosure,
     /// Which classes answer a comparison.
     pub answers: Answers,
@@ -71,8 +76,15 @@ pub struct Clauses {
     pub purposes: Purposes,
     /// How a materialized view follows its table.
     pub changes: Option<Changes>,
-    /// How persons leave a materialized view.
+    /// How deleted persons leave a materialized view.
     pub departures: Option<Departures>,
+}
+
+impl Clauses {
+    /// Whether a requirement is asked of sensitive values.
+    pub fn asks_of_values(&self) -> bool {
+        self.l.is_some() || self.t.is_some()
+    }
 }
 
 impl Default for Clauses {
@@ -95,7 +107,7 @@ impl Default for Clauses {
     }
 }
 
-/// A column, and the DGH its values are generalized in.
+/// A column, and the DGH by which its values are generalized.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnClause {
     /// The column of the query.
@@ -111,67 +123,67 @@ pub struct PolicyReference {
     pub person_column: String,
     /// The table of choices.
     pub table: TableReference,
-    /// Its column of k.
+    /// The column of that table with each person's k.
     pub k_column: String,
-    /// Its column of the level sensitive values are raised to.
+    /// The column of that table with the level to which each person's sensitive values are generalized.
     pub level_column: Option<String>,
 }
 
 /// How many rows are anonymized at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BlockSize {
-    /// All.
+    /// All rows.
     #[default]
     All,
-    /// About so many; a person is never in two blocks.
+    /// About this many rows. The rows of one person are always in one block.
     Rows(NonZeroUsize),
 }
 
 /// Which classes answer a comparison with a quasi column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Answers {
-    /// Those whose label could match.
+    /// Classes whose label could match.
     #[default]
     View,
-    /// Those that hold a row whose own value matches, which tells that there is one.
+    /// Classes with a row whose original value matches. This reveals that there is such a row.
     Matching,
 }
 
 /// Whether purposes share classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Purposes {
-    /// One partition, with each person's largest k.
+    /// One partition for all purposes, which uses each person's largest k.
     #[default]
     Together,
-    /// One partition per purpose and recipient, for logins that never hold two.
+    /// One partition per purpose and recipient. Safe only if no login may use two of them.
     Apart,
 }
 
 /// How a materialized view follows its table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Changes {
-    /// In steps of which each shows and hides sets of persons that satisfy the requirement by themselves.
+    /// In steps. Each set of persons that a step shows or hides satisfies the requirement by itself.
     #[default]
     Epochs,
-    /// At once, as the paper has it. It is read so that a data folder that has such a view can say why it is lost; no
-    /// view is made with it.
+    /// At once, as in the paper. No view can be created with it any more. It is still parsed, so that a data folder
+    /// with such a view can report why the view is lost.
     Paper,
 }
 
-/// How persons leave a materialized view.
+/// How deleted persons leave a materialized view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Departures {
     /// Their rows stay shown until enough have left together.
     #[default]
     Batch,
-    /// At once, and with them everybody who came with them.
+    /// At once, together with everybody who was added in the same step.
     Withdraw,
 }
 
-/// A statement as far as its clauses were read.
+/// The clauses read so far.
 #[derive(Default)]
 struct Read {
-    /// Words that begin the clauses, none of which may stand twice.
+    /// The first words of these clauses. None may be repeated.
     words: Vec<&'static str>,
     identifier: Option<String>,
     quasi: Option<Vec<ColumnClause>>,
@@ -250,62 +262,52 @@ impl Read {
     fn clause(&mut self, cursor: &mut Cursor<'_>) -> Result<(), ParseError> {
         let place = cursor.place();
         let clauses = &mut self.clauses;
-        let word = if cursor.rest().get(1).is_some_and(|next| cursor::is_word(next, "REFERENCES")) {
-            clauses.policy = Some(parse_reference(cursor)?);
-            "REFERENCES"
-        } else if cursor.take_word(ID) {
-            self.identifier = Some(in_parentheses_or_not(cursor, |cursor| cursor.name("a column"))?);
-            ID
-        } else if cursor.take_word(QUASI_ID) {
-            self.quasi = Some(parse_columns(cursor)?);
-            QUASI_ID
-        } else if cursor.take_word(SENSITIVE_ATTR) {
-            self.sensitive = parse_columns(cursor)?;
-            SENSITIVE_ATTR
-        } else if cursor.take_word(OTHER) {
-            self.other = in_parentheses_or_not(cursor, |cursor| cursor.list(|cursor| cursor.name("a column")))?;
-            OTHER
-        } else if cursor.take_word("USING") {
-            clauses.algorithm = parse_algorithm(cursor)?;
-            "USING"
-        } else if cursor.take_word("K") {
-            clauses.k = Some(cursor.number("a whole number above 0", |k| *k > 0)?);
-            "K"
-        } else if cursor.take_word("BLOCK") {
-            clauses.block = match cursor.take_word("ALL") {
-                true => BlockSize::All,
-                false => BlockSize::Rows(cursor.number("a number of rows above 0, or ALL", |_| true)?),
-            };
-            "BLOCK"
-        } else if cursor.take_word("T_CLOSENESS") {
-            clauses.t = Some(cursor.number("a number from 0 to 1", |t| (0.0..=1.0).contains(t))?);
-            "T_CLOSENESS"
-        } else if cursor.take_word("L_DIVERSITY") {
-            clauses.l = Some(cursor.number("a whole number above 0", |l| *l > 0)?);
-            "L_DIVERSITY"
-        } else if cursor.take_word("LEFTOVERS") {
-            clauses.leftovers = cursor.one_of(&[("MERGE", Leftovers::Merge), ("SUPPRESS", Leftovers::Suppress)])?;
-            "LEFTOVERS"
-        } else if cursor.take_word("DISCLOSURE") {
-            clauses.disclosure = cursor.one_of(&[("CLASS", Disclosure::Class), ("ROW", Disclosure::Row)])?;
-            "DISCLOSURE"
-        } else if cursor.take_word("ANSWERS") {
-            clauses.answers = cursor.one_of(&[("VIEW", Answers::View), ("MATCHING", Answers::Matching)])?;
-            "ANSWERS"
-        } else if cursor.take_word("PER") {
-            cursor.expect_word("PURPOSE")?;
-            clauses.purposes = Purposes::Apart;
-            "PER PURPOSE"
-        } else if cursor.take_word("CHANGES") {
-            clauses.changes = Some(cursor.one_of(&[("EPOCHS", Changes::Epochs), ("PAPER", Changes::Paper)])?);
-            "CHANGES"
-        } else if cursor.take_word("DEPARTURES") {
-            let ways = [("BATCH", Departures::Batch), ("WITHDRAW", Departures::Withdraw)];
-            clauses.departures = Some(cursor.one_of(&ways)?);
-            "DEPARTURES"
-        } else {
-            return Err(cursor.expected("a clause of the view"));
+        let word = match cursor.rest().get(1).is_some_and(|next| cursor::is_word(next, REFERENCES)) {
+            true => REFERENCES,
+            false => {
+                let word = CLAUSES.split(' ').find(|word| cursor.take_word(word));
+                word.ok_or_else(|| cursor.expected("a clause of the view"))?
+            }
         };
+        match word {
+            REFERENCES => clauses.policy = Some(parse_reference(cursor)?),
+            ID => self.identifier = Some(in_parentheses_or_not(cursor, |cursor| cursor.name("a column"))?),
+            QUASI_ID => self.quasi = Some(parse_columns(cursor)?),
+            SENSITIVE_ATTR => self.sensitive = parse_columns(cursor)?,
+            OTHER => {
+                self.other = in_parentheses_or_not(cursor, |cursor| cursor.list(|cursor| cursor.name("a column")))?;
+            }
+            "USING" => clauses.algorithm = parse_algorithm(cursor)?,
+            "K" => clauses.k = Some(cursor.number("a whole number above 0", |k| *k > 0)?),
+            "BLOCK" => {
+                clauses.block = match cursor.take_word("ALL") {
+                    true => BlockSize::All,
+                    false => BlockSize::Rows(cursor.number("a number of rows above 0, or ALL", |_| true)?),
+                };
+            }
+            "T_CLOSENESS" => clauses.t = Some(cursor.number("a number from 0 to 1", |t| (0.0..=1.0).contains(t))?),
+            "L_DIVERSITY" => clauses.l = Some(cursor.number("a whole number above 0", |l| *l > 0)?),
+            "LEFTOVERS" => {
+                clauses.leftovers = cursor.one_of(&[("MERGE", Leftovers::Merge), ("SUPPRESS", Leftovers::Suppress)])?;
+            }
+            "DISCLOSURE" => {
+                clauses.disclosure = cursor.one_of(&[("CLASS", Disclosure::Class), ("ROW", Disclosure::Row)])?;
+            }
+            "ANSWERS" => {
+                clauses.answers = cursor.one_of(&[("VIEW", Answers::View), ("MATCHING", Answers::Matching)])?;
+            }
+            "PER" => {
+                cursor.expect_word("PURPOSE")?;
+                clauses.purposes = Purposes::Apart;
+            }
+            "CHANGES" => {
+                clauses.changes = Some(cursor.one_of(&[("EPOCHS", Changes::Epochs), ("PAPER", Changes::Paper)])?);
+            }
+            _ => {
+                let ways = [("BATCH", Departures::Batch), ("WITHDRAW", Departures::Withdraw)];
+                clauses.departures = Some(cursor.one_of(&ways)?);
+            }
+        }
         if self.words.contains(&word) {
             return Err(cursor.fault(place, ParseErrorKind::Twice(word)));
         }
@@ -314,7 +316,7 @@ impl Read {
     }
 }
 
-/// `(a DGH_NAME x, b)`, also without the parentheses.
+/// `(a DGH_NAME x, b)`, or the same without parentheses.
 fn parse_columns(cursor: &mut Cursor<'_>) -> Result<Vec<ColumnClause>, ParseError> {
     in_parentheses_or_not(cursor, |cursor| {
         cursor.list(|cursor| {
@@ -348,7 +350,7 @@ fn parse_reference(cursor: &mut Cursor<'_>) -> Result<PolicyReference, ParseErro
     Ok(PolicyReference { person_column, table, k_column, level_column })
 }
 
-/// A partitioner of one table: `top_down`, or as a spec spells it, `'top-down'`.
+/// A partitioner for single tables, written `top_down`, or `'top-down'` as in a spec.
 fn parse_algorithm(cursor: &mut Cursor<'_>) -> Result<Algorithm, ParseError> {
     let is_for_one_table = |algorithm: &Algorithm| !matches!(algorithm, Algorithm::Miracle | Algorithm::MiracleX);
     let known: Vec<Algorithm> = Algorithm::ALL.into_iter().filter(is_for_one_table).collect();

@@ -1,11 +1,11 @@
-//! [`PolicyError`]: what is wrong with a table of choices, or with asking it. Names of columns, purposes and
-//! recipients are shown; persons and what they chose never.
+//! [`PolicyError`]: what is wrong with a table of choices or with a purpose. Messages contain names of columns,
+//! purposes and recipients, but never a person or a choice.
 
-/// What is wrong with a table of choices, or with asking it.
+/// What is wrong with a table of choices, or with the purpose or recipient of a statement.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PolicyError {
-    /// A column the view's REFERENCES names.
+    /// A column that REFERENCES names does not exist.
     #[error("table '{table}' has no column '{column}'")]
     NoColumn {
         /// The table of choices.
@@ -13,7 +13,7 @@ pub enum PolicyError {
         /// The column.
         column: String,
     },
-    /// Two columns that differ in case only.
+    /// Several columns have the same name except for case.
     #[error("table '{table}' has several columns '{column}'")]
     SeveralColumns {
         /// The table of choices.
@@ -21,61 +21,61 @@ pub enum PolicyError {
         /// The column.
         column: String,
     },
-    /// A column that can't hold what it should.
-    #[error("table '{table}', column '{column}': expected {expected}, and it is of type {found}")]
+    /// A column has a type that can't be used.
+    #[error("table '{table}', column '{column}': expected {expected}, found the type {found}")]
     WrongType {
         /// The table of choices.
         table: String,
         /// The column.
         column: String,
-        /// What it should hold.
+        /// What the column must contain.
         expected: &'static str,
-        /// Its type.
+        /// The type of the column.
         found: String,
     },
-    /// Rows that can't be understood.
+    /// Some rows can't be understood.
     #[error("table '{table}', column '{column}': {fault} in {}", place(*.n_rows, *.first_row))]
     Rows {
         /// The table of choices.
         table: String,
         /// The column.
         column: String,
-        /// What is wrong in them.
+        /// The mistake.
         fault: PolicyRowError,
-        /// In how many.
+        /// The number of rows with this mistake.
         n_rows: usize,
-        /// The first, from 1.
+        /// The number of the first such row, from 1.
         first_row: usize,
     },
-    /// No purpose where there must be one.
+    /// The statement has no purpose.
     #[error("a purpose is needed")]
     NoPurpose {
-        /// Those there are.
+        /// The known purposes.
         known: Vec<String>,
     },
-    /// No recipient where there must be one.
+    /// The statement has no recipient.
     #[error("a recipient is needed")]
     NoRecipient {
-        /// Those there are.
+        /// The known recipients.
         known: Vec<String>,
     },
-    /// A purpose nobody chose for.
+    /// Nobody made a choice for the purpose.
     #[error("nobody allows anything for the purpose '{given}'")]
     UnknownPurpose {
         /// The purpose.
         given: String,
-        /// Those there are.
+        /// The known purposes.
         known: Vec<String>,
     },
-    /// A recipient nobody chose for.
+    /// Nobody made a choice for the recipient.
     #[error("nobody allows anything to the recipient '{given}'")]
     UnknownRecipient {
         /// The recipient.
         given: String,
-        /// Those there are.
+        /// The known recipients.
         known: Vec<String>,
     },
-    /// A purpose and a recipient that nobody chose for together.
+    /// Nobody made a choice for this purpose together with this recipient.
     #[error("nobody allows anything for the purpose '{purpose}' to the recipient '{recipient}'")]
     UnknownPair {
         /// The purpose.
@@ -85,32 +85,32 @@ pub enum PolicyError {
     },
 }
 
-/// What is wrong in rows of a table of choices.
+/// A mistake in rows of a table of choices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PolicyRowError {
-    /// A person, purpose or recipient that is NULL.
+    /// The person, purpose or recipient is NULL.
     #[error("NULL")]
     Null,
-    /// A k that is none.
-    #[error("no whole number from 0")]
+    /// The k is not valid.
+    #[error("not a whole number from 0")]
     NoWholeNumber,
-    /// A level that is none.
-    #[error("no level from 0 to 255")]
+    /// The level is not valid.
+    #[error("not a level from 0 to 255")]
     NoLevel,
-    /// An opt-in that is neither.
+    /// The opt-in is neither true nor false.
     #[error("neither true nor false")]
     NoTruth,
-    /// A last day that is none.
-    #[error("no date")]
+    /// The last day is not a date.
+    #[error("not a date")]
     NoDate,
-    /// A second choice of the same person for the same purpose and recipient.
-    #[error("a person who chose before for the same purpose and recipient")]
+    /// The person has another row for the same purpose and recipient.
+    #[error("a second choice of the same person, purpose and recipient")]
     SecondChoice,
 }
 
 impl PolicyError {
-    /// Whether a reader asked for what nobody allows, rather than the table being wrong.
+    /// Whether the statement asked for something that nobody allows. Otherwise the table is faulty.
     pub fn is_refusal(&self) -> bool {
         match self {
             PolicyError::NoPurpose { .. }
@@ -125,7 +125,7 @@ impl PolicyError {
         }
     }
 
-    /// What to do about it, where there is a remedy.
+    /// What to do about it, if there is a remedy.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             PolicyError::NoColumn { .. } => {
@@ -142,7 +142,8 @@ impl PolicyError {
                         .to_owned()
                 }
                 PolicyRowError::NoWholeNumber => {
-                    "write 0 for who may be named, 1 for who may stand alone without a name, else k".to_owned()
+                    "write 0 if the person may be named, 1 if they may be shown alone without a name, or else k"
+                        .to_owned()
                 }
                 PolicyRowError::NoLevel => "write 0 to show sensitive values as they are".to_owned(),
                 PolicyRowError::NoTruth => "write T or F, true or false, yes or no, 1 or 0; NULL refuses".to_owned(),
@@ -155,8 +156,8 @@ impl PolicyError {
             PolicyError::NoRecipient { known } => {
                 format!("end the query with RECIPIENT and one of: {}", list(known))
             }
-            PolicyError::UnknownPurpose { known, .. } => format!("there are the purposes: {}", list(known)),
-            PolicyError::UnknownRecipient { known, .. } => format!("there are the recipients: {}", list(known)),
+            PolicyError::UnknownPurpose { known, .. } => format!("use one of the purposes: {}", list(known)),
+            PolicyError::UnknownRecipient { known, .. } => format!("use one of the recipients: {}", list(known)),
             PolicyError::UnknownPair { .. } => return None,
         })
     }

@@ -1,10 +1,10 @@
-//! [`import_policy`]: a policy's file becomes rows of a table of choices.
+//! [`import_policy`]: turns a policy file into rows of a table of choices.
 //!
 //! # TOML
 //!
 //! ```toml
 //! person = "name"                     # the column that names persons; "person" if absent
-//! k = 5                               # for policies that give none
+//! k = 5                               # for policies without a k
 //! sa_level = 0
 //!
 //! [[policy]]
@@ -14,18 +14,18 @@
 //! sa_level = 1
 //! columns = { birth = "forever", zipcode = 2030-12-31, disease = 365 }
 //!
-//! [[policy.exceptions]]               # what is absent is as in the policy
+//! [[policy.exceptions]]               # absent keys are as in the policy
 //! person = "P3"
 //! k = 3
 //! columns = { zipcode = 30 }
 //! ```
 //!
-//! `columns` lists what may be shown, and for how long: `"forever"`, up to a date, or for so many days from the import
-//! on. What is not listed is refused. A policy speaks of everybody, `*`; exceptions speak of one person each.
+//! `columns` lists the columns that may be shown, and for how long: `"forever"`, until a date, or for a number of days
+//! after the import. Other columns are refused. A policy applies to everybody (`*`), an exception to one person.
 //!
 //! # P3P 1.0
-//! Every STATEMENT becomes a policy per purpose and recipient. P3P has no k, and of its retentions only
-//! `no-retention` (nothing is shown) and `indefinitely` are certain; the others are refused by name until a TOML file
+//! Every STATEMENT becomes one policy per purpose and recipient. P3P has no k, and only two of its retentions have a
+//! definite length: `no-retention` (nothing is shown) and `indefinitely`. The others are an error until a TOML file
 //! says how long they last:
 //!
 //! ```toml
@@ -37,7 +37,7 @@
 //! "user.home-info.postal.postalcode" = "zipcode"
 //! ```
 //!
-//! Without an entry in `[data]` the data `#user.bdate` are the column `user_bdate`.
+//! Without an entry in `[data]`, the data element `#user.bdate` is the column `user_bdate`.
 
 mod p3p;
 mod toml;
@@ -52,150 +52,138 @@ use datafusion::arrow::datatypes::{Field, Schema};
 
 use super::EVERYBODY;
 
-/// What a policy's file need not say.
+/// Values for what the policy file leaves out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportDefaults {
     /// The column that names persons.
     pub person: Option<String>,
-    /// k where the file has none.
+    /// The k to use if the file has none.
     pub k: Option<u32>,
 }
 
-/// Why a policy can't be imported. Names of columns, purposes and keys are shown, persons never.
+/// Why a policy can't be imported. Messages contain names of columns, purposes and keys, but never a person.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{}: {fault}", .path.display())]
+pub struct ImportError {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub fault: ImportFault,
+}
+
+/// What is wrong with a policy file.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ImportError {
-    /// A file that can't be read.
-    #[error("{}: can't be read: {error}", .path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        error: Arc<std::io::Error>,
-    },
-    /// A file of another kind.
-    #[error("{}: neither TOML nor P3P", .path.display())]
-    Kind {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A text that can't be understood.
-    #[error("{}: line {line}: {what}", .path.display())]
+pub enum ImportFault {
+    /// The file can't be read.
+    #[error("can't be read: {0}")]
+    File(Arc<std::io::Error>),
+    /// The file is of another kind.
+    #[error("neither TOML nor P3P")]
+    Kind,
+    /// The text is not valid.
+    #[error("line {line}: {what}")]
     Syntax {
-        /// The file.
-        path: PathBuf,
         /// The line, from 1.
         line: usize,
         /// What is wrong.
         what: String,
     },
-    /// A policy without k.
-    #[error("{}: policy {position} has no k", .path.display())]
+    /// A policy has no k.
+    #[error("policy {position} has no k")]
     NoK {
-        /// The file.
-        path: PathBuf,
         /// The policy's position, from 1.
         position: usize,
     },
-    /// A key that some policies have and others have not.
-    #[error("{}: some policies have a {key}, others have none", .path.display())]
+    /// Some policies have the key, and others do not.
+    #[error("some policies have a {key}, others have none")]
     Mixed {
-        /// The file.
-        path: PathBuf,
         /// `purpose` or `recipient`.
         key: &'static str,
     },
-    /// Two policies for one purpose and recipient, or two exceptions for one person.
-    #[error("{}: policy {position}: a second one for the same purpose, recipient and person", .path.display())]
+    /// There are two policies for one purpose and recipient, or two exceptions for one person.
+    #[error("policy {position} repeats the purpose, recipient and person of an earlier one")]
     Twice {
-        /// The file.
-        path: PathBuf,
         /// The policy's position, from 1.
         position: usize,
     },
-    /// Days that no calendar has.
-    #[error("{}: a retention ends beyond the year 9999", .path.display())]
-    TooLong {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A retention nobody knows the length of.
-    #[error("{}: the retention '{name}' has no length", .path.display())]
+    /// A number of days is too large.
+    #[error("a retention ends beyond the year 9999")]
+    TooLong,
+    /// The length of a retention is not known.
+    #[error("the retention '{name}' has no definite length")]
     Retention {
-        /// The file.
-        path: PathBuf,
         /// P3P's name.
         name: String,
     },
-    /// A statement that lacks something.
-    #[error("{}: line {line}: the STATEMENT has no {element}", .path.display())]
+    /// A statement lacks an element.
+    #[error("line {line}: the STATEMENT has no {element}")]
     Statement {
-        /// The file.
-        path: PathBuf,
-        /// Where it begins, from 1.
+        /// The line where the statement begins, from 1.
         line: usize,
-        /// What it lacks.
+        /// The missing element.
         element: &'static str,
     },
-    /// Names that would make two columns of the table of choices one.
-    #[error("{}: the table of choices would have two columns '{column}'", .path.display())]
+    /// Two columns of the table of choices would have the same name.
+    #[error("the table of choices would have two columns '{column}'")]
     SameColumn {
-        /// The file.
-        path: PathBuf,
-        /// Their name.
+        /// The name.
         column: String,
     },
-    /// Nothing to import.
-    #[error("{}: there is no policy in it", .path.display())]
-    Empty {
-        /// The file.
-        path: PathBuf,
-    },
+    /// The file has no policy.
+    #[error("the file has no policy")]
+    Empty,
+}
+
+impl ImportFault {
+    fn of(self, path: &Path) -> ImportError {
+        ImportError { path: path.to_owned(), fault: self }
+    }
 }
 
 impl ImportError {
-    /// What to do about it, where there is a remedy.
+    /// What to do about it, if there is a remedy.
     pub fn hint(&self) -> Option<String> {
-        Some(match self {
-            ImportError::File { .. } => "check the path".to_owned(),
-            ImportError::Kind { .. } => "give a file that ends in .toml or .xml".to_owned(),
-            ImportError::NoK { .. } => "give k in the TOML file, or IMPORT POLICY ... INTO choices K 5".to_owned(),
-            ImportError::Mixed { key, .. } => format!("give every policy a {key}, or none: then it is for all"),
-            ImportError::Twice { .. } => "write one policy with all its columns".to_owned(),
-            ImportError::TooLong { .. } => "write \"forever\"".to_owned(),
-            ImportError::Retention { path, name } => {
-                let file = path.file_name().unwrap_or_default().to_string_lossy();
+        Some(match &self.fault {
+            ImportFault::File(_) => "check the path".to_owned(),
+            ImportFault::Kind => "give a file that ends in .toml or .xml".to_owned(),
+            ImportFault::NoK { .. } => "give k in the TOML file, or IMPORT POLICY ... INTO choices K 5".to_owned(),
+            ImportFault::Mixed { key } => format!("give every policy a {key}, or none, so that all are for any {key}"),
+            ImportFault::Twice { .. } => "write one policy with all columns".to_owned(),
+            ImportFault::TooLong => "write \"forever\"".to_owned(),
+            ImportFault::Retention { name } => {
+                let file = self.path.file_name().unwrap_or_default().to_string_lossy();
                 format!("import a TOML file that says p3p = \"{file}\", a k, and under [retention] {name} = 365")
             }
-            ImportError::SameColumn { .. } => {
+            ImportFault::SameColumn { .. } => {
                 "purpose, recipient, k, sa_level and others are columns of every table of choices: rename the one of the \
                  policy or of the persons, for P3P under [data]"
                     .to_owned()
             }
-            ImportError::Empty { .. } => "write a [[policy]], or p3p = \"policy.xml\"".to_owned(),
-            ImportError::Syntax { .. } | ImportError::Statement { .. } => return None,
+            ImportFault::Empty => "write a [[policy]], or p3p = \"policy.xml\"".to_owned(),
+            ImportFault::Syntax { .. } | ImportFault::Statement { .. } => return None,
         })
     }
 }
 
-/// One row to be.
+/// One row of the new table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ImportedRow {
-    /// `None` is everybody.
+    /// The person; `None` for everybody.
     person: Option<String>,
     purpose: Option<String>,
     recipient: Option<String>,
     k: u32,
     level: u8,
-    /// Columns that may be shown, and their last day.
+    /// The columns that may be shown, and the last day of each.
     columns: BTreeMap<String, NaiveDate>,
 }
 
-/// Reads a policy into rows of a table of choices: the person's column, `purpose`, `recipient`, `k`, `sa_level`, and for
-/// every column that some policy names `<column>_op` and `<column>_until`.
+/// Turns a policy file into rows of a table of choices. The columns are the person's column, `purpose`, `recipient`,
+/// `k`, `sa_level`, and `<column>_op` and `<column>_until` for every column that a policy names.
 ///
 /// # Errors
-/// Where the file is none, or leaves open what must not be guessed.
+/// If the file is not valid, or leaves open what must not be guessed.
 pub fn import_policy(path: &Path, defaults: &ImportDefaults, today: NaiveDate) -> Result<RecordBatch, ImportError> {
     let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
     let (person, rows) = match extension.as_str() {
@@ -204,36 +192,35 @@ pub fn import_policy(path: &Path, defaults: &ImportDefaults, today: NaiveDate) -
             let terms = p3p::PolicyTerms { k: defaults.k, level: 0, retention: BTreeMap::new(), data: BTreeMap::new() };
             (defaults.person.clone(), p3p::read(path, &terms)?)
         }
-        _ => return Err(ImportError::Kind { path: path.to_owned() }),
+        _ => return Err(ImportFault::Kind.of(path)),
     };
-    check(path, &rows)?;
+    check(&rows).map_err(|fault| fault.of(path))?;
     let batch = to_batch(person.as_deref().unwrap_or("person"), &rows);
     let mut names = HashSet::new();
     match batch.schema_ref().fields().iter().find(|field| !names.insert(field.name())) {
-        Some(twice) => Err(ImportError::SameColumn { path: path.to_owned(), column: twice.name().clone() }),
+        Some(twice) => Err(ImportFault::SameColumn { column: twice.name().clone() }.of(path)),
         None => Ok(batch),
     }
 }
 
-fn check(path: &Path, rows: &[ImportedRow]) -> Result<(), ImportError> {
+fn check(rows: &[ImportedRow]) -> Result<(), ImportFault> {
     if rows.is_empty() {
-        return Err(ImportError::Empty { path: path.to_owned() });
+        return Err(ImportFault::Empty);
     }
-    let mixed = |key| ImportError::Mixed { path: path.to_owned(), key };
     if rows.iter().any(|row| row.purpose.is_some() != rows[0].purpose.is_some()) {
-        return Err(mixed("purpose"));
+        return Err(ImportFault::Mixed { key: "purpose" });
     }
     if rows.iter().any(|row| row.recipient.is_some() != rows[0].recipient.is_some()) {
-        return Err(mixed("recipient"));
+        return Err(ImportFault::Mixed { key: "recipient" });
     }
     Ok(())
 }
 
 fn read_text(path: &Path) -> Result<String, ImportError> {
-    std::fs::read_to_string(path).map_err(|error| ImportError::File { path: path.to_owned(), error: Arc::new(error) })
+    std::fs::read_to_string(path).map_err(|error| ImportFault::File(Arc::new(error)).of(path))
 }
 
-/// The last day there is: `forever`.
+/// The last day for `forever`.
 fn last_day_of_all() -> NaiveDate {
     NaiveDate::from_ymd_opt(9999, 12, 31).expect("a day of the calendar")
 }
@@ -260,7 +247,7 @@ fn to_batch(person: &str, rows: &[ImportedRow]) -> RecordBatch {
     }
     add("k", numbers(|row| i64::from(row.k)));
     add("sa_level", numbers(|row| i64::from(row.level)));
-    // What a policy does not list is refused, whatever columns a view may have.
+    // Columns that a policy does not list are refused, whatever columns a view may have.
     add("others_op", Arc::new(BooleanArray::from(vec![false; rows.len()])));
     let columns: BTreeSet<&String> = rows.iter().flat_map(|row| row.columns.keys()).collect();
     for column in columns {

@@ -1,13 +1,13 @@
-//! [`ComplianceLog`]: who asked what, under which purpose, of which version of which view.
+//! [`ComplianceLog`]: a record of each statement: who ran it, for which purpose, and which views it read.
 //!
 //! # Guarantee
-//! An entry holds the structure of a statement, never a literal of it: a query's text can hold private values. The clock
-//! is the caller's. An entry is in the file whole or not at all: what a full disk left of one is taken back, and what a crash
-//! left of one never runs into the next. An entry that is owed, because the file took none when something had happened
-//! already, is in the file before any later one.
+//! An entry contains the structure of a statement and never a literal, because literals can be private values. The
+//! caller provides the time. An entry is in the file whole or not at all: an incomplete entry is removed if the disk is
+//! full, and after a crash the next entry begins on a line of its own. If an entry can't be written although its event
+//! has already happened, it is written before any later entry.
 //! # Cost
-//! The last [`MOST_KEPT`] entries are in memory, or fewer where they are long; the file, where there is one, has them all.
-//! What is long in an entry is cut, with a digest of all of it: who asks decides how long that is.
+//! The last [`MOST_KEPT`] entries are in memory, or fewer if they are long. The file, if there is one, has all entries.
+//! Long texts in an entry are cut and get a digest of the whole text, because users decide how long statements are.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -29,54 +29,54 @@ const MOST_KEPT: usize = 10_000;
 /// How many bytes of entries are kept in memory.
 const MOST_BYTES: usize = 32 << 20;
 
-/// How many bytes of a text are kept.
+/// How many bytes of a text an entry contains.
 const MOST_OF_TEXT: usize = 8 << 10;
 
-/// What was asked of late, in memory, and everything that was, appended to a file where there is one.
+/// The latest entries in memory, and all entries in a file if there is one.
 #[derive(Debug, Default)]
 pub struct ComplianceLog {
     entries: VecDeque<LogEntry>,
-    /// Bytes of the entries together.
+    /// The size of all entries in memory.
     n_bytes: usize,
     file: Option<LogFile>,
-    /// Entries that the file did not take, oldest first. Nothing else is written before them, so few come together: a
-    /// statement whose entry can't be written changes nothing that lasts.
+    /// Entries that could not be written, oldest first. They are written before any other entry. There are few of them,
+    /// because a statement whose entry can't be written changes nothing permanently.
     owed: VecDeque<LogEntry>,
 }
 
-/// Whether an entry has to survive a power cut before anything else happens.
+/// Whether an entry must be flushed to the disk before the caller continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flushed {
-    /// It must be on the disk: what it records is about to be.
+    /// The entry must be flushed, because the change that it records is about to be committed.
     Now,
-    /// The system may write it later.
+    /// The operating system may write it later.
     Later,
 }
 
-/// The file of a log, of which every line is an entry.
+/// The file of a log. Every line is an entry.
 #[derive(Debug)]
 struct LogFile {
     file: File,
-    /// Whether the last line is only a part of an entry.
+    /// Whether the last line is an incomplete entry.
     is_torn: bool,
 }
 
-/// One statement that was asked.
+/// The record of one statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogEntry {
-    /// When.
+    /// The time.
     pub time: DateTime<Utc>,
-    /// As whom: `owner` or `analyst`.
+    /// The role: `owner` or `analyst`.
     pub role: String,
-    /// Who had logged in, where somebody had.
+    /// The user, if somebody had logged in.
     pub login: Option<String>,
     /// The statement without its literals.
     pub statement: String,
-    /// What for and to whom.
+    /// The purpose and the recipient.
     pub access: Access,
-    /// The views it read.
+    /// The views that the statement read.
     pub views: Vec<UsedView>,
-    /// How it ended.
+    /// How the statement ended.
     pub outcome: LogOutcome,
 }
 
@@ -92,21 +92,21 @@ pub struct UsedView {
 /// How a statement ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogOutcome {
-    /// With an answer, or one that began to leave: see [`LogOutcome::BrokenOff`].
+    /// The statement was answered, or the answer began: see [`LogOutcome::BrokenOff`].
     Answered,
-    /// An answer that was recorded before did not leave whole, or a change that was recorded before may not have been kept,
-    /// because something failed on the way.
+    /// Something failed after the statement had been recorded: its answer was not sent completely, or its change may
+    /// not have been committed.
     BrokenOff,
-    /// Without one, because it was not allowed.
+    /// It was not allowed.
     Refused,
-    /// Without one, because it was wrong or something failed.
+    /// The statement was faulty, or something failed.
     Failed,
-    /// Without one, because it took too long, was cancelled, or its client was gone.
+    /// The statement took too long, was cancelled, or its client disconnected.
     Stopped,
 }
 
 impl LogOutcome {
-    /// The word in the log.
+    /// The word for it in the log.
     pub fn word(self) -> &'static str {
         match self {
             LogOutcome::Answered => "answered",
@@ -119,7 +119,7 @@ impl LogOutcome {
 }
 
 impl LogEntry {
-    /// An entry of a statement, which is given without its literals.
+    /// An entry for a statement, whose text must not contain literals.
     pub fn new(time: DateTime<Utc>, role: &str, statement: &str, access: &Access, outcome: LogOutcome) -> Self {
         let access = Access {
             purpose: access.purpose.as_deref().map(shortened),
@@ -129,14 +129,14 @@ impl LogEntry {
         LogEntry { time, role, login: None, statement, access, views: Vec::new(), outcome }
     }
 
-    /// The entry with the statement, which is given without its literals.
+    /// Sets the statement, whose text must not contain literals.
     #[must_use]
     pub fn saying(mut self, statement: &str) -> Self {
         self.statement = shortened(statement);
         self
     }
 
-    /// About as many bytes as it takes.
+    /// The approximate size of the entry in bytes.
     fn n_bytes(&self) -> usize {
         let texts = [&self.access.purpose, &self.access.recipient, &self.login].into_iter().flatten();
         let views = self.views.iter().map(|view| &view.name);
@@ -144,14 +144,14 @@ impl LogEntry {
         texts.map(|text| text.len() + size_of::<UsedView>()).sum::<usize>() + size_of::<LogEntry>()
     }
 
-    /// The entry with who had logged in.
+    /// Sets the user.
     #[must_use]
     pub fn by(mut self, login: Option<&str>) -> Self {
         self.login = login.map(str::to_owned);
         self
     }
 
-    /// The entry with the views the statement read.
+    /// Sets the views that the statement read.
     #[must_use]
     pub fn reading(mut self, views: Vec<UsedView>) -> Self {
         self.views = views;
@@ -180,7 +180,7 @@ impl LogEntry {
     }
 }
 
-/// A text that may be long, and a digest of all of it where it is.
+/// The text, or if it is too long, its beginning and a digest of the whole.
 fn shortened(text: &str) -> String {
     if text.len() <= MOST_OF_TEXT {
         return text.to_owned();
@@ -196,10 +196,10 @@ impl ComplianceLog {
         Self::default()
     }
 
-    /// A log that is also appended to this file, one JSON object per line. A file that is new is its owner's alone.
+    /// A log that is also appended to this file, one JSON object per line. Only its owner can read a new file.
     ///
     /// # Errors
-    /// Where the file can't be opened.
+    /// If the file can't be opened.
     pub fn with_file(path: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.create(true).read(true).append(true);
@@ -212,25 +212,25 @@ impl ComplianceLog {
     /// Adds an entry.
     ///
     /// # Errors
-    /// Where the file can't be written to; the entry is in memory all the same. Whoever must not answer without a
-    /// record has to refuse then.
+    /// If the file can't be written. The entry is in memory nevertheless. A caller that must not answer without a
+    /// record must refuse the statement then.
     pub fn record(&mut self, entry: LogEntry) -> io::Result<()> {
         self.write(entry, Flushed::Later)
     }
 
-    /// Adds an entry of something that is kept once the entry is on the disk.
+    /// Adds an entry for a change that is committed afterwards, and flushes it to the disk.
     ///
     /// # Errors
-    /// Where the file can't be written to: what the entry records must not be kept then.
+    /// If the file can't be written. The change must not be committed then.
     pub fn record_ahead(&mut self, entry: LogEntry) -> io::Result<()> {
         self.write(entry, Flushed::Now)
     }
 
-    /// Adds an entry of something that has happened. Where the file can't be written to, the entry is written before any
-    /// other is, unless the process ends before there is room.
+    /// Adds an entry for something that has already happened. If the file can't be written, the entry is written later,
+    /// before any other. It is lost only if the process ends before that.
     ///
     /// # Errors
-    /// Where the file can't be written to.
+    /// If the file can't be written.
     pub fn record_or_owe(&mut self, entry: LogEntry) -> io::Result<()> {
         let written = self.write(entry.clone(), Flushed::Now);
         if written.is_err() {
@@ -251,7 +251,7 @@ impl ComplianceLog {
         written
     }
 
-    /// Writes what is owed, and then this.
+    /// Writes the entries that could not be written earlier, and then this one.
     fn append(&mut self, entry: &LogEntry, flushed: Flushed) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         while let Some(owed) = self.owed.front() {
@@ -324,7 +324,7 @@ impl LogFile {
         });
         match &written {
             Ok(()) => self.is_torn = false,
-            // Where not even this can be undone, the next entry begins a line of its own.
+            // If not even truncating works, the next entry begins on a new line.
             Err(_) => self.is_torn |= self.file.set_len(length).is_err(),
         }
         written
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_in_memory_is_bounded_and_the_file_has_it_all() {
+    fn entries_in_memory_are_limited_and_the_file_has_all() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.jsonl");
         let mut log = ComplianceLog::with_file(&path).unwrap();
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_is_cut_and_told_apart_and_all_together_is_bounded() {
+    fn long_texts_are_cut_and_have_a_digest_and_all_are_limited() {
         let mut log = ComplianceLog::new();
         let long = |last: &str| format!("SELECT {} {last}", "é".repeat(1 << 20));
         let (one, another) = (entry(&long("a")), entry(&long("b")));
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_full_disk_did_not_take_is_written_before_anything_else() {
+    fn entries_refused_by_a_full_disk_are_written_before_later_ones() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.jsonl");
         let mut log = ComplianceLog::with_file(Path::new("/dev/full")).unwrap();

@@ -9,16 +9,15 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Date32Type, Float64Type, Int64Type};
 
 use super::error::{PolicyError, PolicyRowError};
-use super::intern::Names;
-use super::terms::{FOREVER, NEVER, Terms};
-use super::{EVERYBODY, NO_TERMS, Pair, PairId, Policies, is_same};
+use super::{Choice, EVERYBODY, NO_CHOICE, Pair, PairId, Policies, is_same};
+use crate::names::Names;
 use crate::parser::PolicyReference;
 
 impl Policies {
-    /// Reads the table of choices of a view with these columns. Persons are texts as Arrow casts them.
+    /// Reads the table of choices of a view with these columns. Persons' ids are cast to text by Arrow.
     ///
     /// # Errors
-    /// The first of: a column that is missing or of the wrong type, or rows that can't be understood, counted.
+    /// If a column is missing or has a wrong type, or rows can't be understood. The error counts such rows.
     pub fn read(
         batches: &[RecordBatch],
         reference: &PolicyReference,
@@ -33,10 +32,15 @@ impl Policies {
     }
 }
 
-/// The column that speaks of columns without an opt-in of their own.
+/// The last day of a refused column.
+const NEVER: i32 = i32::MIN;
+/// The last day of a column that may always be shown.
+const FOREVER: i32 = i32::MAX;
+
+/// The opt-in for all columns without an opt-in of their own.
 const OTHERS_OPT_IN: &str = "others_op";
 
-/// Columns of a table of choices that would say whether a column is shown, and until when, but of none that the view has.
+/// Columns named `<column>_op` or `<column>_until` for a column that the view does not have.
 pub(crate) fn unused_choices<'a>(names: impl Iterator<Item = &'a str>, view_columns: &[&str]) -> Vec<&'a str> {
     let about = |name: &str| {
         let lower = name.to_lowercase();
@@ -49,27 +53,29 @@ pub(crate) fn unused_choices<'a>(names: impl Iterator<Item = &'a str>, view_colu
     names.filter(is_unused).collect()
 }
 
-/// The columns of one batch, as what they mean.
+/// The columns of one batch by their meaning.
 struct Columns {
     person: StringArray,
     purpose: Option<StringArray>,
     recipient: Option<StringArray>,
-    /// Null where it is no whole number.
+    /// Null if the cell is not a whole number.
     k: Int64Array,
     level: Option<Int64Array>,
-    opt_in: Vec<Option<OptIn>>,
-    until: Vec<Option<Until>>,
+    opt_in: Vec<Option<Understood<BooleanArray>>>,
+    until: Vec<Option<Understood<Date32Array>>>,
 }
 
-/// Null is a refusal; where it was not null in the table, it is a mistake.
-struct OptIn {
-    truths: BooleanArray,
+/// The cells of a column in the type that they must have. A null among them is a mistake in the table, unless the
+/// table's cell is null as well.
+struct Understood<A> {
+    cells: A,
     given: ArrayRef,
 }
 
-struct Until {
-    dates: Date32Array,
-    given: ArrayRef,
+impl<A: Array> Understood<A> {
+    fn is_mistake(&self, row: usize) -> bool {
+        self.cells.is_null(row) && !self.given.is_null(row)
+    }
 }
 
 impl Columns {
@@ -151,7 +157,7 @@ impl Table<'_> {
         self.column(column)?.map(|array| self.as_texts(column, &array)).transpose()
     }
 
-    /// Whole numbers from 0; everything else is null.
+    /// Whole numbers from 0. Other values become null.
     fn whole_numbers(&self, column: &str) -> Result<Int64Array, PolicyError> {
         let array = self.needed(column)?;
         let wrong = || self.wrong_type(column, "whole numbers", &array);
@@ -171,9 +177,9 @@ impl Table<'_> {
         }
     }
 
-    fn opt_in(&self, column: &str) -> Result<Option<OptIn>, PolicyError> {
+    fn opt_in(&self, column: &str) -> Result<Option<Understood<BooleanArray>>, PolicyError> {
         let Some(given) = self.column(column)? else { return Ok(None) };
-        let truths = match given.data_type() {
+        let cells = match given.data_type() {
             DataType::Boolean => given.as_boolean().clone(),
             DataType::Null => BooleanArray::new_null(given.len()),
             kind if kind.is_integer() || is_text(kind) => {
@@ -181,10 +187,10 @@ impl Table<'_> {
             }
             _ => return Err(self.wrong_type(column, "true or false", &given)),
         };
-        Ok(Some(OptIn { truths, given }))
+        Ok(Some(Understood { cells, given }))
     }
 
-    fn until(&self, column: &str) -> Result<Option<Until>, PolicyError> {
+    fn until(&self, column: &str) -> Result<Option<Understood<Date32Array>>, PolicyError> {
         let Some(given) = self.column(column)? else { return Ok(None) };
         let is_date =
             matches!(given.data_type(), DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) | DataType::Null);
@@ -192,8 +198,8 @@ impl Table<'_> {
         if !is_date && !is_text(given.data_type()) {
             return Err(wrong());
         }
-        let dates = cast(&given, &DataType::Date32).map_err(|_| wrong())?.as_primitive::<Date32Type>().clone();
-        Ok(Some(Until { dates, given }))
+        let cells = cast(&given, &DataType::Date32).map_err(|_| wrong())?.as_primitive::<Date32Type>().clone();
+        Ok(Some(Understood { cells, given }))
     }
 }
 
@@ -212,11 +218,11 @@ fn truth(text: &str) -> Option<bool> {
     }
 }
 
-/// Purposes or recipients, by every way they are spelled.
+/// Purposes or recipients in all their spellings.
 #[derive(Default)]
 struct Spellings {
     names: Names,
-    /// Per spelling the number of the first one that is the same in another case.
+    /// For each spelling, the number of the first spelling that differs only in case.
     same_as: Vec<u32>,
 }
 
@@ -224,14 +230,14 @@ impl Spellings {
     fn number(&mut self, text: &str) -> u32 {
         let number = self.names.number(text);
         if number as usize == self.same_as.len() {
-            let first = (0..number).find(|&known| is_same(Some(self.names.get(known)), text));
+            let first = (0..number).find(|&known| is_same(Some(self.names.texts().get(known)), text));
             self.same_as.push(first.unwrap_or(number));
         }
         self.same_as[number as usize]
     }
 }
 
-/// Rows of one column that are wrong in the same way.
+/// Rows with the same mistake in the same column.
 struct WrongRows {
     column: String,
     fault: PolicyRowError,
@@ -239,55 +245,47 @@ struct WrongRows {
     first_row: usize,
 }
 
-/// Who chose what, as far as read.
+/// The choices read so far.
 struct PolicyReader<'r> {
     reference: &'r PolicyReference,
     view_columns: &'r [String],
-    persons: Names,
-    terms: Terms,
+    policies: Policies,
     purposes: Spellings,
     recipients: Spellings,
     pair_numbers: HashMap<(Option<u32>, Option<u32>), usize>,
-    terms_of: Vec<Vec<u32>>,
-    pairs: Vec<Pair>,
     n_rows: usize,
-    has_purposes: bool,
-    has_recipients: bool,
-    wrong: Vec<WrongRows>,
-    /// The last day per column in the row that is being read.
-    until: Vec<i32>,
+    /// The first kind of mistake.
+    wrong: Option<WrongRows>,
+    /// The choice in the row that is being read.
+    choice: Choice,
 }
 
 impl<'r> PolicyReader<'r> {
     fn new(reference: &'r PolicyReference, view_columns: &'r [String]) -> Self {
+        let n_columns = view_columns.len();
         PolicyReader {
             reference,
             view_columns,
-            persons: Names::default(),
-            terms: Terms::new(view_columns.len()),
+            policies: Policies { n_columns, ..Policies::default() },
             purposes: Spellings::default(),
             recipients: Spellings::default(),
             pair_numbers: HashMap::new(),
-            terms_of: Vec::new(),
-            pairs: Vec::new(),
             n_rows: 0,
-            has_purposes: false,
-            has_recipients: false,
-            wrong: Vec::new(),
-            until: vec![FOREVER; view_columns.len()],
+            wrong: None,
+            choice: Choice { until: vec![FOREVER; n_columns].into(), ..Choice::default() },
         }
     }
 
     fn add(&mut self, columns: &Columns, n_rows: usize) {
-        self.has_purposes |= columns.purpose.is_some();
-        self.has_recipients |= columns.recipient.is_some();
+        self.policies.has_purposes |= columns.purpose.is_some();
+        self.policies.has_recipients |= columns.recipient.is_some();
         for row in 0..n_rows {
             self.n_rows += 1;
             self.add_row(columns, row);
         }
     }
 
-    /// Adds one row; everything that is wrong in it is counted, and then the row is nothing.
+    /// Adds one row. If it has mistakes, counts them and ignores the row.
     fn add_row(&mut self, columns: &Columns, row: usize) {
         let reference = self.reference;
         let person = cell(&columns.person, row);
@@ -314,21 +312,24 @@ impl<'r> PolicyReader<'r> {
             self.count(reference.level_column.as_deref().unwrap_or_default(), PolicyRowError::NoLevel);
         }
         for column in 0..self.view_columns.len() {
-            self.until[column] = self.last_day(columns, column, row);
+            self.choice.until[column] = self.last_day(columns, column, row);
         }
         let (Some(person), Some(k), Some(level)) = (person, k, level) else { return };
         if purpose == Some(None) || recipient == Some(None) {
             return;
         }
+        (self.choice.k, self.choice.level) = (k, level);
         let pair = self.pair(purpose.flatten(), recipient.flatten());
-        let person = self.persons.number(person) as usize;
-        let terms = self.terms.number(k, level, &self.until);
-        let of_pair = &mut self.terms_of[pair];
+        let Policies { persons, choices, choice_of, .. } = &mut self.policies;
+        let person = persons.number(person) as usize;
+        let known = choices.get_index_of(&self.choice);
+        let choice = known.unwrap_or_else(|| choices.insert_full(self.choice.clone()).0);
+        let of_pair = &mut choice_of[pair];
         if of_pair.len() <= person {
-            of_pair.resize(person + 1, NO_TERMS);
+            of_pair.resize(person + 1, NO_CHOICE);
         }
-        if of_pair[person] == NO_TERMS {
-            of_pair[person] = terms;
+        if of_pair[person] == NO_CHOICE {
+            of_pair[person] = choice as u32;
         } else {
             self.count(&reference.person_column, PolicyRowError::SecondChoice);
         }
@@ -336,28 +337,20 @@ impl<'r> PolicyReader<'r> {
 
     /// The last day on which a column may be shown.
     fn last_day(&mut self, columns: &Columns, column: usize, row: usize) -> i32 {
-        let view_columns = self.view_columns;
-        let is_allowed = match &columns.opt_in[column] {
-            None => true,
-            Some(opt_in) if opt_in.truths.is_null(row) => {
-                if !opt_in.given.is_null(row) {
-                    self.count(&format!("{}_op", view_columns[column]), PolicyRowError::NoTruth);
-                }
-                false
-            }
-            Some(opt_in) => opt_in.truths.value(row),
-        };
-        let last_day = match &columns.until[column] {
+        let (opt_in, until) = (columns.opt_in[column].as_ref(), columns.until[column].as_ref());
+        if opt_in.is_some_and(|opt_in| opt_in.is_mistake(row)) {
+            self.count(&format!("{}_op", self.view_columns[column]), PolicyRowError::NoTruth);
+        }
+        if until.is_some_and(|until| until.is_mistake(row)) {
+            self.count(&format!("{}_until", self.view_columns[column]), PolicyRowError::NoDate);
+        }
+        let is_allowed = opt_in.is_none_or(|opt_in| opt_in.cells.is_valid(row) && opt_in.cells.value(row));
+        match until {
+            _ if !is_allowed => NEVER,
             None => FOREVER,
-            Some(until) if until.dates.is_null(row) => {
-                if !until.given.is_null(row) {
-                    self.count(&format!("{}_until", view_columns[column]), PolicyRowError::NoDate);
-                }
-                NEVER
-            }
-            Some(until) => until.dates.value(row),
-        };
-        if is_allowed { last_day } else { NEVER }
+            Some(until) if until.cells.is_null(row) => NEVER,
+            Some(until) => until.cells.value(row),
+        }
     }
 
     fn pair(&mut self, purpose: Option<&str>, recipient: Option<&str>) -> usize {
@@ -365,47 +358,37 @@ impl<'r> PolicyReader<'r> {
         let recipient_number = recipient.map(|recipient| self.recipients.number(recipient));
         *self.pair_numbers.entry((purpose_number, recipient_number)).or_insert_with(|| {
             let (purpose, recipient) = (purpose.map(str::to_owned), recipient.map(str::to_owned));
-            self.pairs.push(Pair { purpose, recipient });
-            self.terms_of.push(Vec::new());
-            self.pairs.len() - 1
+            self.policies.pairs.push(Pair { purpose, recipient });
+            self.policies.choice_of.push(Vec::new());
+            self.policies.pairs.len() - 1
         })
     }
 
     fn count(&mut self, column: &str, fault: PolicyRowError) {
-        match self.wrong.iter_mut().find(|wrong| wrong.column == column && wrong.fault == fault) {
-            Some(wrong) => wrong.n_rows += 1,
-            None => {
-                self.wrong.push(WrongRows { column: column.to_owned(), fault, n_rows: 1, first_row: self.n_rows });
-            }
-        }
+        let first = || WrongRows { column: column.to_owned(), fault, n_rows: 0, first_row: self.n_rows };
+        let wrong = self.wrong.get_or_insert_with(first);
+        wrong.n_rows += usize::from(wrong.column == column && wrong.fault == fault);
     }
 
-    fn finish(mut self) -> Result<Policies, PolicyError> {
-        if let Some(WrongRows { column, fault, n_rows, first_row }) = self.wrong.into_iter().next() {
+    fn finish(self) -> Result<Policies, PolicyError> {
+        if let Some(WrongRows { column, fault, n_rows, first_row }) = self.wrong {
             let table = self.reference.table.to_string();
             return Err(PolicyError::Rows { table, column, fault, n_rows, first_row });
         }
-        if self.pairs.is_empty() && !self.has_purposes && !self.has_recipients {
-            self.pairs.push(Pair { purpose: None, recipient: None });
-            self.terms_of.push(Vec::new());
+        let mut policies = self.policies;
+        if policies.pairs.is_empty() && !policies.has_purposes && !policies.has_recipients {
+            policies.pairs.push(Pair { purpose: None, recipient: None });
+            policies.choice_of.push(Vec::new());
         }
-        for of_pair in &mut self.terms_of {
-            of_pair.resize(self.persons.len(), NO_TERMS);
+        for of_pair in &mut policies.choice_of {
+            of_pair.resize(policies.persons.len(), NO_CHOICE);
             of_pair.shrink_to_fit();
         }
-        let mut policies = Policies {
-            everybody: self.persons.find(EVERYBODY),
-            persons: self.persons,
-            terms: self.terms,
-            pairs: self.pairs,
-            terms_of: self.terms_of,
-            largest_k: Vec::new(),
-            has_purposes: self.has_purposes,
-            has_recipients: self.has_recipients,
-        };
+        policies.everybody = policies.persons.find(EVERYBODY);
         let largest_k = |person: u32| {
             let pairs = (0..policies.pairs.len()).map(PairId);
-            // Nobody is without a row here, so there is a largest; and above every k nobody is shown.
+            // Everybody has a row here, so there is a largest k. Otherwise use the largest number, so that nothing is
+            // shown.
             pairs.filter_map(|pair| policies.k_for(pair, person)).max().unwrap_or(u32::MAX)
         };
         policies.largest_k = (0..policies.n_persons() as u32).map(largest_k).collect();

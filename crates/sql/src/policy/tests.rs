@@ -1,4 +1,4 @@
-//! Tables of choices: who allows what, and which tables are refused.
+//! Tables of choices: what they allow, and which tables are refused.
 
 use std::sync::Arc;
 
@@ -156,7 +156,7 @@ fn numbers_and_words_say_yes_and_no() {
     assert_eq!(policies.choice(pair, 2).map(|choice| (choice.k, choice.level)), Some((4, 2)));
 }
 
-/// What is said of the paper's table with this column replaced or added.
+/// The message for the paper's table with this column replaced or added.
 fn problem_with(column: &str, array: ArrayRef) -> String {
     let table = patients();
     let schema = table.schema();
@@ -179,23 +179,23 @@ fn rows_that_cannot_be_understood_are_counted_and_never_shown() {
     write * as the person to mean everybody else, and leave out a column of purposes or recipients to mean all
     ");
     insta::assert_snapshot!(problem_with("name", texts(&["P1", "P2", "P1", "P4", "P1"])), @r"
-    table 'choices', column 'name': a person who chose before for the same purpose and recipient in 2 rows, first in row 3
+    table 'choices', column 'name': a second choice of the same person, purpose and recipient in 2 rows, first in row 3
     keep one row per person, purpose and recipient
     ");
     insta::assert_snapshot!(problem_with("k", numbers(&[2, -1, 3, 2, 2])), @r"
-    table 'choices', column 'k': no whole number from 0 in row 2
-    write 0 for who may be named, 1 for who may stand alone without a name, else k
+    table 'choices', column 'k': not a whole number from 0 in row 2
+    write 0 if the person may be named, 1 if they may be shown alone without a name, or else k
     ");
     insta::assert_snapshot!(problem_with("k", texts(&["2", "2", "2.5", "NULL", "secret"])), @r"
-    table 'choices', column 'k': no whole number from 0 in 3 rows, first in row 3
-    write 0 for who may be named, 1 for who may stand alone without a name, else k
+    table 'choices', column 'k': not a whole number from 0 in 3 rows, first in row 3
+    write 0 if the person may be named, 1 if they may be shown alone without a name, or else k
     ");
     insta::assert_snapshot!(problem_with("k", Arc::new(BooleanArray::from(vec![true; 5]))), @r"
-    table 'choices', column 'k': expected whole numbers, and it is of type Boolean
+    table 'choices', column 'k': expected whole numbers, found the type Boolean
     cast the column to whole numbers
     ");
     insta::assert_snapshot!(problem_with("sa_level", numbers(&[1, 0, 1, 256, 0])), @r"
-    table 'choices', column 'sa_level': no level from 0 to 255 in row 4
+    table 'choices', column 'sa_level': not a level from 0 to 255 in row 4
     write 0 to show sensitive values as they are
     ");
     insta::assert_snapshot!(problem_with("purpose", texts(&["x", "x", "x", "x", "NULL"])), @r"
@@ -207,11 +207,11 @@ fn rows_that_cannot_be_understood_are_counted_and_never_shown() {
     write T or F, true or false, yes or no, 1 or 0; NULL refuses
     ");
     insta::assert_snapshot!(problem_with("birth_until", texts(&["2030-01-01", "secret", "NULL", "NULL", "NULL"])), @r"
-    table 'choices', column 'birth_until': no date in row 2
+    table 'choices', column 'birth_until': not a date in row 2
     write dates as 2030-12-31
     ");
     insta::assert_snapshot!(problem_with("birth_until", numbers(&[1; 5])), @r"
-    table 'choices', column 'birth_until': expected dates, and it is of type Int64
+    table 'choices', column 'birth_until': expected dates, found the type Int64
     cast the column to dates
     ");
     insta::assert_snapshot!(problem_with("K", numbers(&[1; 5])), @r"
@@ -258,11 +258,11 @@ fn purposes_and_recipients_are_asked_for_by_name() {
     ");
     insta::assert_snapshot!(problem(Some("marketing"), Some("nurse")), @r"
     nobody allows anything for the purpose 'marketing'
-    there are the purposes: Treatment, Research
+    use one of the purposes: Treatment, Research
     ");
     insta::assert_snapshot!(problem(Some("research"), Some("public")), @r"
     nobody allows anything to the recipient 'public'
-    there are the recipients: Nurse, Lab
+    use one of the recipients: Nurse, Lab
     ");
     insta::assert_snapshot!(problem(Some("research"), Some("nurse")), @"nobody allows anything for the purpose 'research' to the recipient 'nurse'");
 }

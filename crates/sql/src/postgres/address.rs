@@ -1,4 +1,4 @@
-//! [`Address`]: where a table stands, from a location and options. Holds no password.
+//! [`Address`]: the server and name of a table, from a location and options. Contains no password.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -11,11 +11,11 @@ use tokio_postgres::config::{Host, SslMode};
 use super::PostgresError;
 use super::passwords::PostgresLogin;
 
-/// How long a server may take to answer the first time, where the location does not say.
+/// How long to wait for the server's first answer, if the location does not say it.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PORT: u16 = 5432;
 
-/// A table of a server.
+/// A table on a server.
 #[derive(Clone, Debug)]
 pub(super) struct Address {
     /// How to reach the server, without a password.
@@ -28,10 +28,10 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// The table that a statement means.
+    /// Reads the address from the parts of a statement.
     ///
     /// # Errors
-    /// Where location or options are wrong.
+    /// If the location or the options are wrong.
     pub(super) fn parse(
         location: &str,
         options: &HashMap<String, String>,
@@ -41,7 +41,7 @@ impl Address {
         if !["postgres://", "postgresql://"].iter().any(|scheme| location.starts_with(scheme)) {
             return Err(fault("does not begin with postgres://"));
         }
-        // What the parser says may quote a password.
+        // The parser's message may contain a password.
         let mut config: Config = location.parse().map_err(|_| fault("can't be understood"))?;
         if config.get_password().is_some() {
             return Err(PostgresError::PasswordInLocation);
@@ -80,7 +80,7 @@ impl Address {
             root_certificate: None,
         };
         for (option, value) in options {
-            // Options without a namespace of their own arrive in that of formats.
+            // DataFusion puts options without a namespace into the namespace `format`.
             match option.strip_prefix("format.").unwrap_or(option) {
                 "table" => address.table.clone_from(value),
                 "schema" => address.schema.clone_from(value),
@@ -92,13 +92,13 @@ impl Address {
         Ok(address)
     }
 
-    /// The table in a statement of the server.
+    /// The quoted name of the table, for SQL on the server.
     pub(super) fn quoted(&self) -> String {
         format!("{}.{}", quoted(&self.schema), quoted(&self.table))
     }
 }
 
-/// A name in a statement of the server.
+/// A quoted name, for SQL on the server.
 pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -1,27 +1,26 @@
-//! [`PostgresCells`]: what a server sends of a column, as an Arrow array.
+//! [`PostgresCells`]: collects the values that a server sends for a column into an Arrow array.
 //!
 //! Values come in the server's binary form: numbers big-endian, days and microseconds since the first of January 2000.
 
 use std::error::Error;
-use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    ArrayRef, BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, Float32Builder, Float64Builder,
-    Int16Builder, Int32Builder, Int64Builder, StringBuilder, TimestampMicrosecondBuilder,
+    ArrayBuilder, ArrayRef, BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, Float32Builder,
+    Float64Builder, Int16Builder, Int32Builder, Int64Builder, StringBuilder, TimestampMicrosecondBuilder, make_builder,
 };
 use datafusion::arrow::datatypes::DataType;
 use tokio_postgres::types::{FromSql, Type};
 
 use super::PostgresError;
-use super::columns::{Column, ColumnKind};
+use super::columns::Column;
 
 /// Days from 1970-01-01 to 2000-01-01.
 const DAYS_TO_2000: i32 = 10_957;
 const MICROSECONDS_TO_2000: i64 = DAYS_TO_2000 as i64 * 86_400_000_000;
 
-const MISSENT: &str = "a value that was sent in another form than its type has";
+const MISSENT: &str = "a value in an unexpected format";
 
-/// A value as it is sent.
+/// A value in the server's binary form.
 pub(super) struct SentCell<'a>(&'a [u8]);
 
 impl<'a> FromSql<'a> for SentCell<'a> {
@@ -35,94 +34,62 @@ impl<'a> FromSql<'a> for SentCell<'a> {
 }
 
 /// The values of a column so far.
-pub(super) enum PostgresCells {
-    Boolean(BooleanBuilder),
-    Int16(Int16Builder),
-    Int32(Int32Builder),
-    Int64(Int64Builder),
-    Float32(Float32Builder),
-    Float64(Float64Builder),
-    Decimal(Decimal128Builder, i8),
-    Text(StringBuilder),
-    Bytes(BinaryBuilder),
-    Date(Date32Builder),
-    Timestamp(TimestampMicrosecondBuilder),
+pub(super) struct PostgresCells<'c> {
+    pub(super) column: &'c Column,
+    builder: Box<dyn ArrayBuilder>,
 }
 
-impl PostgresCells {
-    /// No value yet.
-    pub(super) fn new(column: &Column) -> PostgresCells {
-        match column.kind {
-            ColumnKind::Boolean => PostgresCells::Boolean(BooleanBuilder::new()),
-            ColumnKind::Int16 => PostgresCells::Int16(Int16Builder::new()),
-            ColumnKind::Int32 => PostgresCells::Int32(Int32Builder::new()),
-            ColumnKind::Int64 => PostgresCells::Int64(Int64Builder::new()),
-            ColumnKind::Float32 => PostgresCells::Float32(Float32Builder::new()),
-            ColumnKind::Float64 => PostgresCells::Float64(Float64Builder::new()),
-            ColumnKind::Decimal { precision, scale } => {
-                let builder = Decimal128Builder::new().with_data_type(DataType::Decimal128(precision, scale));
-                PostgresCells::Decimal(builder, scale)
-            }
-            ColumnKind::Text => PostgresCells::Text(StringBuilder::new()),
-            ColumnKind::Bytes => PostgresCells::Bytes(BinaryBuilder::new()),
-            ColumnKind::Date => PostgresCells::Date(Date32Builder::new()),
-            ColumnKind::Timestamp => PostgresCells::Timestamp(TimestampMicrosecondBuilder::new()),
-            ColumnKind::TimestampUtc => {
-                PostgresCells::Timestamp(TimestampMicrosecondBuilder::new().with_timezone("UTC"))
-            }
-        }
+impl<'c> PostgresCells<'c> {
+    /// A column without values.
+    pub(super) fn new(column: &'c Column) -> PostgresCells<'c> {
+        PostgresCells { column, builder: make_builder(&column.data_type, 0) }
     }
 
-    /// Adds a value of a column.
+    /// Adds a value.
     ///
     /// # Errors
-    /// Where it has no place here.
-    pub(super) fn push(&mut self, sent: Option<SentCell<'_>>, column: &Column) -> Result<(), PostgresError> {
+    /// If the column's type here can't hold the value.
+    pub(super) fn push(&mut self, sent: Option<SentCell<'_>>) -> Result<(), PostgresError> {
         let raw = sent.map(|SentCell(raw)| raw);
-        self.append(raw).map_err(|what| PostgresError::Value { column: column.name.clone(), what })
+        self.append(raw).map_err(|what| PostgresError::Value { column: self.column.name.clone(), what })
     }
 
     fn append(&mut self, raw: Option<&[u8]>) -> Result<(), &'static str> {
-        match self {
-            PostgresCells::Boolean(cells) => cells.append_option(number(raw)?.map(|[byte]: [u8; 1]| byte != 0)),
-            PostgresCells::Int16(cells) => cells.append_option(number(raw)?.map(i16::from_be_bytes)),
-            PostgresCells::Int32(cells) => cells.append_option(number(raw)?.map(i32::from_be_bytes)),
-            PostgresCells::Int64(cells) => cells.append_option(number(raw)?.map(i64::from_be_bytes)),
-            PostgresCells::Float32(cells) => cells.append_option(number(raw)?.map(f32::from_be_bytes)),
-            PostgresCells::Float64(cells) => cells.append_option(number(raw)?.map(f64::from_be_bytes)),
-            PostgresCells::Decimal(cells, scale) => {
-                let digits = text(raw)?.map(|text| decimal(text, *scale));
-                cells.append_option(digits.transpose()?);
+        match self.column.data_type {
+            DataType::Boolean => {
+                self.cells::<BooleanBuilder>().append_option(number(raw)?.map(|[byte]: [u8; 1]| byte != 0));
             }
-            PostgresCells::Text(cells) => cells.append_option(text(raw)?),
-            PostgresCells::Bytes(cells) => cells.append_option(raw),
-            PostgresCells::Date(cells) => {
-                let since_2000 = number(raw)?.map(i32::from_be_bytes);
-                cells.append_option(since_2000.map(days_since_1970).transpose()?);
+            DataType::Int16 => self.cells::<Int16Builder>().append_option(number(raw)?.map(i16::from_be_bytes)),
+            DataType::Int32 => self.cells::<Int32Builder>().append_option(number(raw)?.map(i32::from_be_bytes)),
+            DataType::Int64 => self.cells::<Int64Builder>().append_option(number(raw)?.map(i64::from_be_bytes)),
+            DataType::Float32 => self.cells::<Float32Builder>().append_option(number(raw)?.map(f32::from_be_bytes)),
+            DataType::Float64 => self.cells::<Float64Builder>().append_option(number(raw)?.map(f64::from_be_bytes)),
+            DataType::Decimal128(_, scale) => {
+                let digits = text(raw)?.map(|text| decimal(text, scale)).transpose()?;
+                self.cells::<Decimal128Builder>().append_option(digits);
             }
-            PostgresCells::Timestamp(cells) => {
-                let since_2000 = number(raw)?.map(i64::from_be_bytes);
-                cells.append_option(since_2000.map(microseconds_since_1970).transpose()?);
+            DataType::Utf8 => self.cells::<StringBuilder>().append_option(text(raw)?),
+            DataType::Binary => self.cells::<BinaryBuilder>().append_option(raw),
+            DataType::Date32 => {
+                let days = number(raw)?.map(|raw| days_since_1970(i32::from_be_bytes(raw))).transpose()?;
+                self.cells::<Date32Builder>().append_option(days);
             }
+            DataType::Timestamp(..) => {
+                let time = number(raw)?.map(|raw| microseconds_since_1970(i64::from_be_bytes(raw))).transpose()?;
+                self.cells::<TimestampMicrosecondBuilder>().append_option(time);
+            }
+            _ => return Err(MISSENT),
         }
         Ok(())
     }
 
-    /// The values, and none from here on.
+    fn cells<B: ArrayBuilder>(&mut self) -> &mut B {
+        self.builder.as_any_mut().downcast_mut().expect("the builder was made for the column's type")
+    }
+
+    /// Takes the values collected so far.
     pub(super) fn finish(&mut self) -> ArrayRef {
-        match self {
-            PostgresCells::Boolean(cells) => Arc::new(cells.finish()),
-            PostgresCells::Int16(cells) => Arc::new(cells.finish()),
-            PostgresCells::Int32(cells) => Arc::new(cells.finish()),
-            PostgresCells::Int64(cells) => Arc::new(cells.finish()),
-            PostgresCells::Float32(cells) => Arc::new(cells.finish()),
-            PostgresCells::Float64(cells) => Arc::new(cells.finish()),
-            PostgresCells::Decimal(cells, _) => Arc::new(cells.finish()),
-            PostgresCells::Text(cells) => Arc::new(cells.finish()),
-            PostgresCells::Bytes(cells) => Arc::new(cells.finish()),
-            PostgresCells::Date(cells) => Arc::new(cells.finish()),
-            PostgresCells::Timestamp(cells) => Arc::new(cells.finish()),
-        }
+        self.builder.finish()
     }
 }
 
@@ -136,25 +103,25 @@ fn text(raw: Option<&[u8]>) -> Result<Option<&str>, &'static str> {
 
 fn days_since_1970(since_2000: i32) -> Result<i32, &'static str> {
     match since_2000 {
-        i32::MIN | i32::MAX => Err("a day that is infinite"),
-        days => days.checked_add(DAYS_TO_2000).ok_or("a day beyond all calendars"),
+        i32::MIN | i32::MAX => Err("an infinite date"),
+        days => days.checked_add(DAYS_TO_2000).ok_or("a date that is out of range"),
     }
 }
 
 fn microseconds_since_1970(since_2000: i64) -> Result<i64, &'static str> {
     match since_2000 {
-        i64::MIN | i64::MAX => Err("a time that is infinite"),
-        time => time.checked_add(MICROSECONDS_TO_2000).ok_or("a time beyond all calendars"),
+        i64::MIN | i64::MAX => Err("an infinite timestamp"),
+        time => time.checked_add(MICROSECONDS_TO_2000).ok_or("a timestamp that is out of range"),
     }
 }
 
-/// The digits of a decimal with so many behind the point.
+/// The digits of a decimal with this many digits after the point.
 fn decimal(text: &str, scale: i8) -> Result<i128, &'static str> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     if fraction.len() != usize::from(scale.unsigned_abs()) {
-        return Err(if text.contains('N') || text.contains('I') { "a number that is none" } else { MISSENT });
+        return Err(if text.contains('N') || text.contains('I') { "NaN or infinity" } else { MISSENT });
     }
-    format!("{whole}{fraction}").parse().map_err(|_| "a number that is none")
+    format!("{whole}{fraction}").parse().map_err(|_| MISSENT)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! [`ColumnLayout`]: the columns of a table on a server, and their types here.
 //!
-//! | there | here |
+//! | on the server | here |
 //! | --- | --- |
 //! | `boolean` | `Boolean` |
 //! | `smallint`, `integer`, `bigint` | `Int16`, `Int32`, `Int64` |
@@ -10,7 +10,7 @@
 //! | `bytea` | `Binary` |
 //! | `date`, `timestamp`, `timestamptz` | `Date32`, `Timestamp(us)`, `Timestamp(us, UTC)` |
 //!
-//! Anything else is refused by the name of its column.
+//! Columns of other types are an error.
 
 use datafusion::arrow::datatypes::{DataType, Field, TimeUnit};
 use tokio_postgres::types::Type;
@@ -19,12 +19,12 @@ use super::PostgresError;
 use super::address::{Address, quoted};
 use super::connection::PostgresConnection;
 
-/// The most digits that a decimal has here.
+/// The largest number of digits of a decimal here.
 const MOST_DIGITS: u8 = 38;
-/// What the server adds to precision and scale where it packs them into one number.
+/// The server adds this to the number into which it packs precision and scale.
 const TYPMOD_OFFSET: i32 = 4;
 
-/// The columns of a table or view, with what is needed to read them.
+/// The query for the columns of a table or view.
 const COLUMNS: &str = "
     SELECT a.attname::text, a.attnotnull, a.atttypid, a.atttypmod, t.typtype::text, format_type(a.atttypid, a.atttypmod)
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -33,19 +33,19 @@ const COLUMNS: &str = "
       AND a.attnum > 0 AND NOT a.attisdropped
     ORDER BY a.attnum";
 
-/// What a table on a server looks like.
+/// The columns of a table on a server.
 #[derive(Clone, Debug)]
 pub(super) struct ColumnLayout {
     pub(super) columns: Vec<Column>,
     pub(super) encoding: Encoding,
 }
 
-/// How a server keeps texts.
+/// The encoding of texts on a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Encoding {
-    /// As they are here, so that their bytes have the same order.
+    /// The same encoding as here, so that the order of bytes is the same.
     Utf8,
-    /// Otherwise, perhaps not every text; ASCII has the same meaning in all.
+    /// Another one, which may not have every character. ASCII is the same in all.
     Other,
 }
 
@@ -53,95 +53,61 @@ pub(super) enum Encoding {
 #[derive(Clone, Debug)]
 pub(super) struct Column {
     pub(super) name: String,
-    pub(super) kind: ColumnKind,
+    pub(super) data_type: DataType,
     pub(super) nullable: bool,
-    /// Whether it is read as the text of its values.
+    /// Whether its values are cast to text on the server.
     is_cast: bool,
-}
-
-/// What the values of a column are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ColumnKind {
-    Boolean,
-    Int16,
-    Int32,
-    Int64,
-    Float32,
-    Float64,
-    Decimal { precision: u8, scale: i8 },
-    Text,
-    Bytes,
-    Date,
-    Timestamp,
-    TimestampUtc,
-}
-
-impl ColumnKind {
-    fn data_type(self) -> DataType {
-        match self {
-            ColumnKind::Boolean => DataType::Boolean,
-            ColumnKind::Int16 => DataType::Int16,
-            ColumnKind::Int32 => DataType::Int32,
-            ColumnKind::Int64 => DataType::Int64,
-            ColumnKind::Float32 => DataType::Float32,
-            ColumnKind::Float64 => DataType::Float64,
-            ColumnKind::Decimal { precision, scale } => DataType::Decimal128(precision, scale),
-            ColumnKind::Text => DataType::Utf8,
-            ColumnKind::Bytes => DataType::Binary,
-            ColumnKind::Date => DataType::Date32,
-            ColumnKind::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
-            ColumnKind::TimestampUtc => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
-        }
-    }
 }
 
 impl Column {
     /// A column of texts.
     #[cfg(test)]
     pub(super) fn text(name: &str) -> Column {
-        Column { name: name.to_owned(), kind: ColumnKind::Text, nullable: true, is_cast: false }
+        Column { name: name.to_owned(), data_type: DataType::Utf8, nullable: true, is_cast: false }
     }
 
-    /// The column here.
+    /// The column as Arrow describes it.
     pub(super) fn field(&self) -> Field {
-        Field::new(&self.name, self.kind.data_type(), self.nullable)
+        Field::new(&self.name, self.data_type.clone(), self.nullable)
     }
 
-    /// What is selected of it. Decimals come as texts, which are exact.
+    /// The expression to select. Decimals are selected as texts, which are exact.
     pub(super) fn selected(&self) -> String {
         let own = self.compared();
-        if matches!(self.kind, ColumnKind::Decimal { .. }) { format!("{own}::text") } else { own }
+        if matches!(self.data_type, DataType::Decimal128(..)) { format!("{own}::text") } else { own }
     }
 
-    /// What values are compared with.
+    /// The expression to compare values with.
     pub(super) fn compared(&self) -> String {
         let name = quoted(&self.name);
         if self.is_cast { format!("{name}::text") } else { name }
     }
 
-    /// The type in which the server sends what is selected.
+    /// The types in which the server may send the selected expression.
     pub(super) fn sent_as(&self) -> &'static [Type] {
-        match self.kind {
-            ColumnKind::Boolean => &[Type::BOOL],
-            ColumnKind::Int16 => &[Type::INT2],
-            ColumnKind::Int32 => &[Type::INT4],
-            ColumnKind::Int64 => &[Type::INT8],
-            ColumnKind::Float32 => &[Type::FLOAT4],
-            ColumnKind::Float64 => &[Type::FLOAT8],
-            ColumnKind::Decimal { .. } => &[Type::TEXT],
-            ColumnKind::Text => &[Type::TEXT, Type::VARCHAR],
-            ColumnKind::Bytes => &[Type::BYTEA],
-            ColumnKind::Date => &[Type::DATE],
-            ColumnKind::Timestamp => &[Type::TIMESTAMP],
-            ColumnKind::TimestampUtc => &[Type::TIMESTAMPTZ],
+        match self.data_type {
+            DataType::Boolean => &[Type::BOOL],
+            DataType::Int16 => &[Type::INT2],
+            DataType::Int32 => &[Type::INT4],
+            DataType::Int64 => &[Type::INT8],
+            DataType::Float32 => &[Type::FLOAT4],
+            DataType::Float64 => &[Type::FLOAT8],
+            DataType::Decimal128(..) => &[Type::TEXT],
+            DataType::Utf8 => &[Type::TEXT, Type::VARCHAR],
+            DataType::Binary => &[Type::BYTEA],
+            DataType::Date32 => &[Type::DATE],
+            DataType::Timestamp(_, None) => &[Type::TIMESTAMP],
+            DataType::Timestamp(_, Some(_)) => &[Type::TIMESTAMPTZ],
+            // `type_here` returns no other type.
+            _ => &[],
         }
     }
 }
 
-/// What a table looks like, as its server tells it.
+/// Asks the server for the columns of a table.
 ///
 /// # Errors
-/// Where the server can't be asked, there is no such table, or a column is of a type that is not read.
+/// If the server can't be asked, there is no such table, or the type of a column is not supported.
 pub(super) async fn of_table(address: &Address) -> Result<ColumnLayout, PostgresError> {
     let connection = PostgresConnection::begin(address).await?;
     let names = [(&address.schema as _, Type::TEXT), (&address.table as _, Type::TEXT)];
@@ -156,8 +122,8 @@ pub(super) async fn of_table(address: &Address) -> Result<ColumnLayout, Postgres
         let (is_not_null, oid, modifier): (bool, u32, i32) =
             (row.try_get(1).map_err(failed)?, row.try_get(2).map_err(failed)?, row.try_get(3).map_err(failed)?);
         let is_enum = row.try_get::<_, String>(4).map_err(failed)? == "e";
-        match kind(oid, modifier, is_enum) {
-            Some((kind, is_cast)) => Ok(Column { name, kind, nullable: !is_not_null, is_cast }),
+        match type_here(oid, modifier, is_enum) {
+            Some((data_type, is_cast)) => Ok(Column { name, data_type, nullable: !is_not_null, is_cast }),
             None => {
                 let data_type = row.try_get(5).map_err(failed)?;
                 Err(PostgresError::UnsupportedType { column: name, data_type })
@@ -168,37 +134,38 @@ pub(super) async fn of_table(address: &Address) -> Result<ColumnLayout, Postgres
     Ok(ColumnLayout { columns, encoding: connection.encoding })
 }
 
-/// What the values of a type are, and whether they are read as texts.
-fn kind(oid: u32, modifier: i32, is_enum: bool) -> Option<(ColumnKind, bool)> {
+/// The type here of a type on the server, and whether its values are cast to text; `None` if the type is not supported.
+fn type_here(oid: u32, modifier: i32, is_enum: bool) -> Option<(DataType, bool)> {
     if is_enum {
-        return Some((ColumnKind::Text, true));
+        return Some((DataType::Utf8, true));
     }
-    let own = |kind| Some((kind, false));
+    let own = |data_type| Some((data_type, false));
+    let timestamp = |zone: Option<&str>| DataType::Timestamp(TimeUnit::Microsecond, zone.map(Into::into));
     match Type::from_oid(oid)? {
-        Type::BOOL => own(ColumnKind::Boolean),
-        Type::INT2 => own(ColumnKind::Int16),
-        Type::INT4 => own(ColumnKind::Int32),
-        Type::INT8 => own(ColumnKind::Int64),
-        Type::FLOAT4 => own(ColumnKind::Float32),
-        Type::FLOAT8 => own(ColumnKind::Float64),
-        Type::TEXT | Type::VARCHAR => own(ColumnKind::Text),
-        Type::BPCHAR | Type::NAME | Type::UUID => Some((ColumnKind::Text, true)),
-        Type::BYTEA => own(ColumnKind::Bytes),
-        Type::DATE => own(ColumnKind::Date),
-        Type::TIMESTAMP => own(ColumnKind::Timestamp),
-        Type::TIMESTAMPTZ => own(ColumnKind::TimestampUtc),
+        Type::BOOL => own(DataType::Boolean),
+        Type::INT2 => own(DataType::Int16),
+        Type::INT4 => own(DataType::Int32),
+        Type::INT8 => own(DataType::Int64),
+        Type::FLOAT4 => own(DataType::Float32),
+        Type::FLOAT8 => own(DataType::Float64),
+        Type::TEXT | Type::VARCHAR => own(DataType::Utf8),
+        Type::BPCHAR | Type::NAME | Type::UUID => Some((DataType::Utf8, true)),
+        Type::BYTEA => own(DataType::Binary),
+        Type::DATE => own(DataType::Date32),
+        Type::TIMESTAMP => own(timestamp(None)),
+        Type::TIMESTAMPTZ => own(timestamp(Some("UTC"))),
         Type::NUMERIC => own(decimal(modifier)?),
         _ => None,
     }
 }
 
-/// Precision and scale of a `numeric`; `None` where it has none, or has more digits than a decimal here.
-fn decimal(modifier: i32) -> Option<ColumnKind> {
+/// Precision and scale of a `numeric`; `None` if it has none, or more digits than a decimal here.
+fn decimal(modifier: i32) -> Option<DataType> {
     let packed = modifier.checked_sub(TYPMOD_OFFSET).filter(|packed| *packed >= 0)?;
     let precision = u8::try_from(packed >> 16).ok().filter(|precision| (1..=MOST_DIGITS).contains(precision))?;
-    // Eleven bits; a scale below 0 has the highest of them.
+    // The scale has eleven bits. The highest one is set if the scale is negative.
     let scale = i8::try_from(packed & 0x7ff).ok().filter(|scale| scale.unsigned_abs() <= precision)?;
-    Some(ColumnKind::Decimal { precision, scale })
+    Some(DataType::Decimal128(precision, scale))
 }
 
 #[cfg(test)]
@@ -208,8 +175,8 @@ mod tests {
     #[test]
     fn precision_and_scale_are_read_from_what_the_server_packs() {
         let packed = |precision: i32, scale: i32| (precision << 16 | scale & 0x7ff) + TYPMOD_OFFSET;
-        assert_eq!(decimal(packed(10, 2)), Some(ColumnKind::Decimal { precision: 10, scale: 2 }));
-        assert_eq!(decimal(packed(38, 38)), Some(ColumnKind::Decimal { precision: 38, scale: 38 }));
+        assert_eq!(decimal(packed(10, 2)), Some(DataType::Decimal128(10, 2)));
+        assert_eq!(decimal(packed(38, 38)), Some(DataType::Decimal128(38, 38)));
         for (precision, scale) in [(39, 0), (3, 5), (3, -2)] {
             assert_eq!(decimal(packed(precision, scale)), None);
         }

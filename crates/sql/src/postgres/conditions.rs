@@ -1,38 +1,37 @@
-//! [`Conditions`]: filters as a server understands them.
+//! [`Conditions`]: filters as SQL for the server.
 //!
 //! # Guarantee
-//! A row that a filter keeps is a row that its condition keeps. The other way round need not hold: filters are applied
-//! again. So texts are put in order by their bytes, as here, and only by a server whose bytes they are; floating point
-//! numbers, of which the two think differently, are not compared there at all.
+//! A condition keeps every row that its filter keeps. It may keep more rows, because filters are applied
+//! again. So texts are compared by their bytes, and only if the server stores them in the same encoding. Floating point
+//! numbers are not compared on the server, because its rules differ from ours.
 //!
-//! Values travel as parameters, as texts that the server converts; nothing of them is part of a statement. A text that
-//! the server may have no bytes for is not sent: it would refuse the statement.
-
-use std::fmt::Write as _;
+//! Values are sent as text parameters that the server converts, and never as part of a statement. A text that the
+//! server may not be able to encode is not sent, because the server would refuse the statement.
 
 use chrono::{DateTime, Datelike, NaiveDate};
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Expr;
 use kohort_store::Comparison;
 use tokio_postgres::types::{ToSql, Type};
 
-use super::columns::{Column, ColumnKind, ColumnLayout, Encoding};
+use super::columns::{Column, ColumnLayout, Encoding};
 use crate::filter::{Filter, Test};
 
-/// A statement takes 65,535; what has more is left to the query.
+/// PostgreSQL allows 65,535 parameters. Filters with more values are not sent.
 const MOST_PARAMETERS: usize = 10_000;
 
 /// A parameter of a statement and its type.
 pub(super) type Parameter = (Box<dyn ToSql + Sync + Send>, Type);
 
-/// Values that a statement compares with.
+/// The values of a statement's comparisons.
 #[derive(Clone)]
 enum Value {
     One(String),
     Many(Vec<String>),
 }
 
-/// What rows have to satisfy.
+/// The conditions on rows.
 #[derive(Clone, Default)]
 pub(super) struct Conditions {
     clauses: Vec<String>,
@@ -40,7 +39,7 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
-    /// What the server can make of these filters.
+    /// Translates the filters that the server can apply.
     pub(super) fn of(filters: &[Expr], layout: &ColumnLayout) -> Conditions {
         let mut conditions = Conditions::default();
         for filter in filters.iter().filter_map(Filter::of) {
@@ -50,24 +49,19 @@ impl Conditions {
         conditions
     }
 
-    /// Whether the server can make something of a filter.
+    /// Whether the server can apply a filter.
     pub(super) fn understands(filter: &Expr, layout: &ColumnLayout) -> bool {
         Filter::of(filter).is_some_and(|filter| Conditions::default().clause(&filter, layout).is_some())
     }
 
-    /// How many filters they stand for.
+    /// The number of translated filters.
     pub(super) fn len(&self) -> usize {
         self.clauses.len()
     }
 
-    /// As the end of a statement.
+    /// The conditions as the end of a statement.
     pub(super) fn to_sql(&self) -> String {
-        let mut sql = String::new();
-        for (place, clause) in self.clauses.iter().enumerate() {
-            let word = if place == 0 { "WHERE" } else { "AND" };
-            write!(sql, " {word} {clause}").expect("a String takes every text");
-        }
-        sql
+        if self.clauses.is_empty() { String::new() } else { format!(" WHERE {}", self.clauses.join(" AND ")) }
     }
 
     /// The values of the statement.
@@ -81,7 +75,7 @@ impl Conditions {
         self.values.iter().map(parameter).collect()
     }
 
-    /// A filter as a part of a statement. Of one that is not understood, no value is kept.
+    /// Translates a filter. If that fails, none of its values is kept.
     fn clause(&mut self, filter: &Filter<'_>, layout: &ColumnLayout) -> Option<String> {
         let n_values = self.values.len();
         let clause = match filter {
@@ -116,18 +110,18 @@ impl Conditions {
                     Comparison::Gt => ">",
                     Comparison::Ge => ">=",
                 };
-                let cast = cast_of(column.kind)?;
-                let by_bytes = match (column.kind, comparison, encoding) {
-                    (ColumnKind::Text, Comparison::Eq, _) => "",
-                    (ColumnKind::Text, _, Encoding::Utf8) => " COLLATE \"C\"",
-                    (ColumnKind::Text, _, Encoding::Other) => return None,
+                let cast = cast_of(&column.data_type)?;
+                let by_bytes = match (&column.data_type, comparison, encoding) {
+                    (DataType::Utf8, Comparison::Eq, _) => "",
+                    (DataType::Utf8, _, Encoding::Utf8) => " COLLATE \"C\"",
+                    (DataType::Utf8, _, Encoding::Other) => return None,
                     _ => "",
                 };
                 let place = self.note(Value::One(text_of(value, encoding)?));
                 Some(format!("{compared}{by_bytes} {sign} ${place}::text::{cast}"))
             }
             Test::In(values) => {
-                let cast = cast_of(column.kind)?;
+                let cast = cast_of(&column.data_type)?;
                 let texts = values.iter().map(|value| text_of(value, encoding)).collect::<Option<Vec<String>>>()?;
                 let place = self.note(Value::Many(texts));
                 Some(format!("{compared} = ANY (${place}::text[]::{cast}[])"))
@@ -137,59 +131,51 @@ impl Conditions {
         }
     }
 
-    /// Takes up a value, and says its place.
+    /// Adds a value, and returns the number of its parameter.
     fn note(&mut self, value: Value) -> usize {
         self.values.push(value);
         self.values.len()
     }
 }
 
-/// The type in which values are compared with a column.
-fn cast_of(kind: ColumnKind) -> Option<&'static str> {
-    match kind {
-        ColumnKind::Boolean => Some("boolean"),
-        // A value may be larger than the column's own type takes.
-        ColumnKind::Int16 | ColumnKind::Int32 | ColumnKind::Int64 => Some("int8"),
-        ColumnKind::Decimal { .. } => Some("numeric"),
-        ColumnKind::Text => Some("text"),
-        ColumnKind::Date => Some("date"),
-        ColumnKind::Timestamp => Some("timestamp"),
-        ColumnKind::TimestampUtc => Some("timestamptz"),
-        ColumnKind::Float32 | ColumnKind::Float64 | ColumnKind::Bytes => None,
+/// The type in which values are compared with a column; `None` if they are not compared on the server.
+fn cast_of(data_type: &DataType) -> Option<&'static str> {
+    match data_type {
+        DataType::Boolean => Some("boolean"),
+        // A value may be too large for the column's own type.
+        DataType::Int16 | DataType::Int32 | DataType::Int64 => Some("int8"),
+        DataType::Decimal128(..) => Some("numeric"),
+        DataType::Utf8 => Some("text"),
+        DataType::Date32 => Some("date"),
+        DataType::Timestamp(_, None) => Some("timestamp"),
+        DataType::Timestamp(_, Some(_)) => Some("timestamptz"),
+        _ => None,
     }
 }
 
-/// A value as a text that the server converts; `None` where that is not sure to be the same.
+/// A value as text for the server; `None` if the server might read it as another value.
 fn text_of(value: &ScalarValue, encoding: Encoding) -> Option<String> {
-    Some(match value {
-        ScalarValue::Boolean(Some(value)) => value.to_string(),
-        ScalarValue::Int8(Some(value)) => value.to_string(),
-        ScalarValue::Int16(Some(value)) => value.to_string(),
-        ScalarValue::Int32(Some(value)) => value.to_string(),
-        ScalarValue::Int64(Some(value)) => value.to_string(),
+    let is_sent = match value {
+        ScalarValue::Boolean(_)
+        | ScalarValue::Int8(_)
+        | ScalarValue::Int16(_)
+        | ScalarValue::Int32(_)
+        | ScalarValue::Int64(_)
+        | ScalarValue::Decimal128(..) => true,
         ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) | ScalarValue::LargeUtf8(Some(text)) => {
-            // The server has no text with a zero in it.
-            let is_sent = !text.contains('\0') && (encoding == Encoding::Utf8 || text.is_ascii());
-            is_sent.then(|| text.clone())?
+            // A text of the server can't contain a zero byte.
+            !text.contains('\0') && (encoding == Encoding::Utf8 || text.is_ascii())
         }
         ScalarValue::Date32(Some(days)) => {
-            let day = NaiveDate::from_epoch_days(*days).filter(|day| has_four_digits(day.year()))?;
-            day.to_string()
+            NaiveDate::from_epoch_days(*days).is_some_and(|day| has_four_digits(day.year()))
         }
-        ScalarValue::TimestampMicrosecond(Some(time), zone) => {
-            let time = DateTime::from_timestamp_micros(*time).filter(|time| has_four_digits(time.year()))?;
-            let offset = if zone.is_some() { "+00" } else { "" };
-            format!("{}{offset}", time.naive_utc().format("%Y-%m-%d %H:%M:%S%.6f"))
+        ScalarValue::TimestampMicrosecond(Some(time), _) => {
+            DateTime::from_timestamp_micros(*time).is_some_and(|time| has_four_digits(time.year()))
         }
-        ScalarValue::Decimal128(Some(digits), _, scale) => {
-            let n_behind = usize::try_from(*scale).ok()?;
-            let sign = if *digits < 0 { "-" } else { "" };
-            let digits = format!("{:0>width$}", digits.unsigned_abs(), width = n_behind + 1);
-            let (whole, behind) = digits.split_at(digits.len() - n_behind);
-            format!("{sign}{whole}.{behind}0")
-        }
-        _ => return None,
-    })
+        _ => false,
+    };
+    let text = value.cast_to(&DataType::Utf8).ok().filter(|_| is_sent)?;
+    text.try_as_str().flatten().map(str::to_owned)
 }
 
 fn has_four_digits(year: i32) -> bool {
@@ -203,13 +189,13 @@ mod tests {
     #[test]
     fn values_become_texts_that_the_server_reads_as_the_same() {
         let cases = [
-            (ScalarValue::Decimal128(Some(-5), 10, 2), Some("-0.050")),
-            (ScalarValue::Decimal128(Some(1250), 10, 2), Some("12.500")),
-            (ScalarValue::Decimal128(Some(7), 10, 0), Some("7.0")),
+            (ScalarValue::Decimal128(Some(-5), 10, 2), Some("-0.05")),
+            (ScalarValue::Decimal128(Some(1250), 10, 2), Some("12.50")),
+            (ScalarValue::Decimal128(Some(7), 10, 0), Some("7")),
             (ScalarValue::Date32(Some(0)), Some("1970-01-01")),
             (ScalarValue::Date32(Some(i32::MAX)), None),
-            (ScalarValue::TimestampMicrosecond(Some(1), None), Some("1970-01-01 00:00:00.000001")),
-            (ScalarValue::TimestampMicrosecond(Some(0), Some("UTC".into())), Some("1970-01-01 00:00:00.000000+00")),
+            (ScalarValue::TimestampMicrosecond(Some(1), None), Some("1970-01-01T00:00:00.000001")),
+            (ScalarValue::TimestampMicrosecond(Some(0), Some("UTC".into())), Some("1970-01-01T00:00:00Z")),
             (ScalarValue::Utf8(Some("a\0b".to_owned())), None),
             (ScalarValue::Int32(None), None),
         ];

@@ -18,31 +18,31 @@ use super::PostgresError;
 use super::address::Address;
 use super::columns::Encoding;
 
-/// What everything that is asked of a server stands in: one state, nothing written, no function or operator but the
-/// server's own, and days and times that mean the same everywhere.
+/// Begins the transaction for all queries: one state of the data, no writes, only the server's own functions and
+/// operators, and a fixed format of dates and times.
 const BEGIN: &str = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; \
                      SET LOCAL search_path = pg_catalog; SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO, YMD'";
 
-/// A transaction on a server. It ends when this goes.
+/// A transaction on a server, which ends when this is dropped.
 pub(super) struct PostgresConnection {
     pub(super) client: Client,
-    /// How the database keeps texts.
+    /// The encoding of texts in the database.
     pub(super) encoding: Encoding,
     task: JoinHandle<()>,
 }
 
 impl Drop for PostgresConnection {
     fn drop(&mut self) {
-        // Rows that nobody waits for any more would still be taken from the server.
+        // Otherwise the task would go on reading rows that nobody wants.
         self.task.abort();
     }
 }
 
 impl PostgresConnection {
-    /// Begins to read.
+    /// Connects and begins the transaction.
     ///
     /// # Errors
-    /// Where the server is not there, is another one, or does not let this user in.
+    /// If the server can't be reached, can't prove its identity, or refuses the user.
     pub(super) async fn begin(address: &Address) -> Result<PostgresConnection, PostgresError> {
         let mut config = address.config.clone();
         if let Some(password) = address.login.password(address.passfile.as_deref())? {
@@ -69,7 +69,7 @@ impl PostgresConnection {
 }
 
 impl Address {
-    /// What went wrong, without what the server says of it.
+    /// Converts an error, without the server's message.
     pub(super) fn problem(&self, error: &Error) -> PostgresError {
         let (server, user) = (self.login.server(), self.login.user.clone());
         let (schema, table) = (self.schema.clone(), self.table.clone());
@@ -109,7 +109,7 @@ fn tls(address: &Address) -> Result<MakeRustlsConnect, PostgresError> {
     let mut roots = RootCertStore::empty();
     match &address.root_certificate {
         Some(file) => {
-            let fault = || PostgresError::File { file: file.clone(), fault: "it holds no certificate" };
+            let fault = || PostgresError::File { file: file.clone(), fault: "it contains no certificate" };
             for certificate in CertificateDer::pem_file_iter(file).map_err(|_| fault())? {
                 roots.add(certificate.map_err(|_| fault())?).map_err(|_| fault())?;
             }
@@ -117,7 +117,7 @@ fn tls(address: &Address) -> Result<MakeRustlsConnect, PostgresError> {
                 return Err(fault());
             }
         }
-        // Those that can't be read vouch for nobody.
+        // Certificates that can't be read are skipped.
         None => drop(roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs)),
     }
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));

@@ -1,69 +1,70 @@
-//! [`PostgresError`]: why a table of a server can't be read. Holds no password, no cell and no message of the server.
+//! [`PostgresError`]: failures with tables of a PostgreSQL server. No message contains a password, a cell or a server's
+//! message.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a table of a PostgreSQL server can't be made or read.
+/// Why a table of a PostgreSQL server can't be created or read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PostgresError {
-    /// The location is none.
+    /// The location is not valid.
     #[error("the location of a PostgreSQL table {fault}")]
     Location {
-        /// What is wrong with it.
+        /// The fault.
         fault: &'static str,
     },
-    /// A password in a statement, which is kept and shown.
-    #[error("the location of a PostgreSQL table holds a password, which would be kept and shown with it")]
+    /// The location contains a password.
+    #[error("the location of a PostgreSQL table must not contain a password, because the location is stored and shown")]
     PasswordInLocation,
-    /// An option that is none.
+    /// There is no such option.
     #[error("a PostgreSQL table has no option '{name}'")]
     Option {
         /// Its name.
         name: String,
     },
-    /// Columns in the statement, which the server has to tell.
-    #[error("the columns of a PostgreSQL table are those it has on its server")]
+    /// The statement lists columns.
+    #[error("the columns of a PostgreSQL table can't be listed: they are read from the server")]
     ColumnsGiven,
-    /// A file that can't be used.
+    /// A file can't be used.
     #[error("'{}' can't be used: {fault}", .file.display())]
     File {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The reason.
         fault: &'static str,
     },
-    /// Nobody answers.
+    /// The server can't be reached.
     #[error("the PostgreSQL server {server} can't be reached: {kind}")]
     Unreachable {
         /// Host and port.
         server: String,
-        /// What kind of failure.
+        /// The kind of failure.
         kind: io::ErrorKind,
     },
-    /// The way to the server is not safe.
-    #[error("the PostgreSQL server {server} does not show by TLS that it is the one")]
+    /// The server can't prove its identity.
+    #[error("the PostgreSQL server {server} has no valid TLS certificate")]
     Untrusted {
         /// Host and port.
         server: String,
     },
-    /// The server asks for a password, and there is none.
-    #[error("the PostgreSQL server {server} asks for a password of user '{user}', and none is known")]
+    /// The server wants a password, and none is known.
+    #[error("the PostgreSQL server {server} wants a password for user '{user}', and none was found")]
     NoPassword {
         /// Host and port.
         server: String,
-        /// Who would log in.
+        /// The user.
         user: String,
     },
-    /// The password or the user is wrong, or the server does not let them in from here.
-    #[error("the PostgreSQL server {server} does not let user '{user}' in")]
+    /// The password or the user is wrong, or the server does not accept connections from here.
+    #[error("the PostgreSQL server {server} refused the login of user '{user}'")]
     Rejected {
         /// Host and port.
         server: String,
-        /// Who would log in.
+        /// The user.
         user: String,
     },
-    /// There is no such database.
+    /// The database does not exist.
     #[error("the PostgreSQL server {server} has no database '{database}'")]
     UnknownDatabase {
         /// Host and port.
@@ -71,7 +72,7 @@ pub enum PostgresError {
         /// Its name.
         database: String,
     },
-    /// There is no such table.
+    /// The table does not exist.
     #[error("there is no table '{schema}.{table}' on the PostgreSQL server")]
     UnknownTable {
         /// Its schema.
@@ -79,41 +80,41 @@ pub enum PostgresError {
         /// Its name.
         table: String,
     },
-    /// The user may not read it.
+    /// The user may not read the table.
     #[error("user '{user}' may not read '{schema}.{table}' on the PostgreSQL server")]
     NotAllowed {
-        /// Who asks.
+        /// The user.
         user: String,
         /// The table's schema.
         schema: String,
         /// The table.
         table: String,
     },
-    /// A column of a type that is not read.
-    #[error("column '{column}' is of type {data_type}, which is not read from PostgreSQL")]
+    /// The type of a column is not supported.
+    #[error("column '{column}' has the type {data_type}, which is not supported in PostgreSQL tables")]
     UnsupportedType {
         /// The column.
         column: String,
-        /// Its type there.
+        /// The type on the server.
         data_type: String,
     },
-    /// A value that has no place in the column's type here.
-    #[error("column '{column}' of the PostgreSQL table holds {what}")]
+    /// The column's type here can't hold a value.
+    #[error("column '{column}' of the PostgreSQL table contains {what}")]
     Value {
         /// The column.
         column: String,
-        /// What kind of value.
+        /// The kind of value.
         what: &'static str,
     },
-    /// The table is not the one it was.
-    #[error("the columns of '{schema}.{table}' on the PostgreSQL server are not those they were")]
+    /// The table has changed.
+    #[error("the columns of '{schema}.{table}' on the PostgreSQL server have changed")]
     Changed {
         /// Its schema.
         schema: String,
         /// Its name.
         table: String,
     },
-    /// Anything else the server says, by its code.
+    /// Any other error of the server.
     #[error("the PostgreSQL server {server} fails with SQLSTATE {code}")]
     Failed {
         /// Host and port.
@@ -128,20 +129,22 @@ impl PostgresError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             PostgresError::Location { .. } => Some("write 'postgres://user@host:5432/database'"),
-            PostgresError::PasswordInLocation | PostgresError::NoPassword { .. } => {
-                Some("put it into ~/.pgpass or PGPASSWORD, or name a file like ~/.pgpass: OPTIONS (passfile '...')")
-            }
-            PostgresError::Option { .. } => Some("there are table, schema, passfile and root_certificate"),
-            PostgresError::ColumnsGiven => Some("leave them out, and choose some in queries"),
-            PostgresError::Untrusted { .. } => Some(
-                "name its authority: OPTIONS (root_certificate '...'); or write ?sslmode=disable where nobody listens",
+            PostgresError::PasswordInLocation | PostgresError::NoPassword { .. } => Some(
+                "put the password into ~/.pgpass or PGPASSWORD, or name a file in the same format: OPTIONS (passfile '...')",
             ),
-            PostgresError::UnknownTable { .. } => Some("name it: OPTIONS (schema '...', table '...')"),
+            PostgresError::Option { .. } => Some("the options are table, schema, passfile and root_certificate"),
+            PostgresError::ColumnsGiven => Some("leave the columns out here, and choose some in queries"),
+            PostgresError::Untrusted { .. } => Some(
+                "name the authority that signed it: OPTIONS (root_certificate '...'); or, in a trusted network only, write ?sslmode=disable",
+            ),
+            PostgresError::UnknownTable { .. } => Some("name the table: OPTIONS (schema '...', table '...')"),
             PostgresError::UnsupportedType { .. } => {
-                Some("make a view there that casts the column or leaves it out, and name that view")
+                Some("create a view on the server that casts the column or leaves it out, and use that view")
             }
-            PostgresError::Value { .. } => Some("make a view there that replaces it, and name that view"),
-            PostgresError::Changed { .. } => Some("DROP the table here and make it again"),
+            PostgresError::Value { .. } => {
+                Some("create a view on the server that replaces the value, and use that view")
+            }
+            PostgresError::Changed { .. } => Some("DROP the table here and create it again"),
             PostgresError::File { .. }
             | PostgresError::Unreachable { .. }
             | PostgresError::Rejected { .. }

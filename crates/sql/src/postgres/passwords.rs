@@ -1,10 +1,11 @@
-//! Passwords: found anew for each connection, where PostgreSQL's own programs look for them, and kept nowhere.
+//! Finds passwords where PostgreSQL's own programs look for them. They are looked up for each connection and never
+//! stored.
 
 use std::path::{Path, PathBuf};
 
 use super::PostgresError;
 
-/// Who logs in where.
+/// A user of a database on a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PostgresLogin {
     pub(super) host: String,
@@ -14,15 +15,15 @@ pub(super) struct PostgresLogin {
 }
 
 impl PostgresLogin {
-    /// The server in messages.
+    /// The server as shown in messages.
     pub(super) fn server(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
 
-    /// The password, `None` where nobody gave one. A file that was named has to be there.
+    /// The password; `None` if there is none. A named file must exist.
     ///
     /// # Errors
-    /// Where a file can't be read, or others than its owner may read it.
+    /// If a file can't be read, or users other than its owner may read it.
     pub(super) fn password(&self, passfile: Option<&Path>) -> Result<Option<String>, PostgresError> {
         if let Some(file) = passfile {
             return Ok(self.find_in(&read(file)?));
@@ -38,7 +39,8 @@ impl PostgresLogin {
         }
     }
 
-    /// The first line for this login: `host:port:database:user:password`, each of the first four a name or `*`.
+    /// Finds the first line for this login. A line is `host:port:database:user:password`, and each of the first four
+    /// fields can be `*`.
     fn find_in(&self, lines: &str) -> Option<String> {
         let port = self.port.to_string();
         let wanted = [&self.host, &port, &self.database, &self.user];
@@ -52,14 +54,14 @@ impl PostgresLogin {
     }
 }
 
-/// The fields of a line; a backslash makes the next character one like any other.
+/// The fields of a line. A backslash escapes the next character.
 fn fields(line: &str) -> Vec<String> {
     let (mut fields, mut field) = (Vec::new(), String::new());
     let mut characters = line.chars();
     while let Some(character) = characters.next() {
         match character {
             '\\' => field.extend(characters.next()),
-            // The password is all that is left.
+            // The password is the rest of the line.
             ':' if fields.len() < 4 => fields.push(std::mem::take(&mut field)),
             other => field.push(other),
         }
@@ -75,7 +77,7 @@ fn read(file: &Path) -> Result<String, PostgresError> {
         use std::os::unix::fs::PermissionsExt;
         let metadata = std::fs::metadata(file).map_err(|_| fault("it can't be read"))?;
         if metadata.permissions().mode() & 0o077 != 0 {
-            return Err(fault("others than its owner may read the passwords in it: chmod 600"));
+            return Err(fault("users other than its owner may read the passwords in it: run chmod 600"));
         }
     }
     std::fs::read_to_string(file).map_err(|_| fault("it can't be read"))

@@ -13,7 +13,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::address::Address;
 use super::columns::{Column, ColumnLayout};
 use super::conditions::Conditions;
-use super::scan::{PostgresQuery, PostgresScan};
+use super::scan::{PostgresQuery, postgres_scan};
 
 /// A table of a server.
 pub(super) struct PostgresTable {
@@ -68,10 +68,10 @@ impl TableProvider for PostgresTable {
             columns,
             conditions: Conditions::of(filters, &self.layout),
             encoding: self.layout.encoding,
-            // Filters that are applied again may leave fewer.
+            // A limit is sent only without filters, because filters are applied again and may remove more rows.
             limit: limit.filter(|_| filters.is_empty()),
             batch_size: session.config().batch_size(),
         };
-        Ok(Arc::new(PostgresScan::new(Arc::clone(&self.address), asked)))
+        Ok(postgres_scan(Arc::clone(&self.address), asked))
     }
 }

@@ -1,5 +1,6 @@
-//! [`Editor`]: lines from a person at a terminal, with history, completion and statements over several lines.
+//! [`Editor`]: reads statements from a terminal, with history, completion and statements over several lines.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use rustyline::completion::Completer;
@@ -10,14 +11,14 @@ use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper};
 
-use super::ShellError;
+use super::CommandError;
 use crate::parser::is_complete;
 
 pub(super) const HELP: &str = "\
-\\d   tables, anonymization views and DGHs
-\\q   leave, as Ctrl-D does
-\\?   this help
-Statements end with ; and may stand on several lines. Ctrl-C cancels one. Tab completes.
+\\d   list tables, anonymization views and DGHs
+\\q   leave, like Ctrl-D
+\\?   show this help
+End statements with ; They may span several lines. Ctrl-C cancels a statement, Tab completes words.
   CREATE EXTERNAL TABLE patient STORED AS CSV LOCATION 'patient.csv';
   CREATE DGH zip FROM MASK RIGHT;
   CREATE ANONYMIZATION_VIEW patients ON SELECT name, zip, disease FROM patient WITH ANONYMIZATION_ID name
@@ -25,7 +26,7 @@ Statements end with ; and may stand on several lines. Ctrl-C cancels one. Tab co
   SELECT zip, count(*) FROM patients GROUP BY zip PURPOSE research RECIPIENT lab;
 ";
 
-/// Words that are completed wherever a name is.
+/// Keywords that are completed in addition to names.
 const KEYWORDS: &str = "\
     ALL AND ANONYMIZATION_ID ANONYMIZATION_OTHER ANONYMIZATION_QUASI_ID ANONYMIZATION_SENSITIVE_ATTR \
     ANONYMIZATION_VIEW ANONYMIZATION_VIEWS ANSWERS ASC BETWEEN BLOCK CASE CLASS COLLECTION COMPLIANCE COUNT CREATE \
@@ -34,7 +35,7 @@ const KEYWORDS: &str = "\
     NULL ORDER PER PERSON POLICY PURPOSE RECIPIENT REFERENCES REFRESH REPLACE ROW SELECT SHOW STEPS STORED SUPPRESS \
     TABLE T_CLOSENESS UNION USING UTILITY VALUES VIEW WHERE WITH";
 
-/// What a person typed.
+/// The meaning of a typed line.
 pub(super) enum Input {
     Nothing,
     Leave,
@@ -44,27 +45,27 @@ pub(super) enum Input {
     Statements(String),
 }
 
-/// Where lines are typed.
+/// The line editor.
 pub(super) struct Editor {
     lines: rustyline::Editor<Words, FileHistory>,
     history: Option<PathBuf>,
 }
 
 impl Editor {
-    /// Starts with what was typed before, where there is a file of it.
-    pub(super) fn start(history: Option<PathBuf>) -> Result<Self, ShellError> {
-        let failed = |error: ReadlineError| ShellError::fault(format!("the terminal can't be used: {error}"));
+    /// Starts the editor with the history of this file.
+    pub(super) fn start(history: Option<PathBuf>) -> Result<Self, CommandError> {
+        let failed = |error: ReadlineError| CommandError::fault(format!("the terminal can't be used: {error}"));
         let mut lines = rustyline::Editor::<Words, FileHistory>::new().map_err(failed)?;
         lines.set_helper(Some(Words { names: Vec::new() }));
         if let Some(path) = &history {
-            // There is none the first time.
+            // The file does not exist the first time.
             let _ = lines.load_history(path);
         }
         Ok(Editor { lines, history })
     }
 
-    /// The next thing typed; these names are completed.
-    pub(super) fn read(&mut self, names: Vec<String>) -> Result<Input, ShellError> {
+    /// Reads the next input. These names are completed.
+    pub(super) fn read(&mut self, names: Vec<String>) -> Result<Input, CommandError> {
         if let Some(words) = self.lines.helper_mut() {
             words.names = names;
         }
@@ -75,29 +76,29 @@ impl Editor {
             }
             Err(ReadlineError::Interrupted) => Ok(Input::Nothing),
             Err(ReadlineError::Eof) => Ok(Input::Leave),
-            Err(error) => Err(ShellError::fault(format!("the terminal can't be read: {error}"))),
+            Err(error) => Err(CommandError::fault(format!("the terminal can't be read: {error}"))),
         }
     }
 
     fn remember(&mut self, text: &str) {
         let is_new = self.lines.add_history_entry(text).unwrap_or(false);
         if let (Some(path), true) = (&self.history, is_new) {
-            // A history that can't be kept is no reason to stop.
+            // The shell works without a history, so ignore failures.
             let _ = path.parent().map(std::fs::create_dir_all);
             let _ = self.lines.append_history(path);
         }
     }
 }
 
-/// Where what was typed is kept: in the user's folder for programs' data.
-pub(super) fn history_file() -> Option<PathBuf> {
-    let folder = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let data = if cfg!(windows) {
-        folder("APPDATA")
+/// The history file, in the user's folder for the state of programs.
+pub(super) fn history_file(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let folder = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let state = if cfg!(windows) {
+        folder("LOCALAPPDATA")
     } else {
-        folder("XDG_DATA_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/share")))
+        folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")))
     };
-    data.map(|data| data.join("kohort").join("sql_history"))
+    state.map(|state| state.join("kohort").join("sql_history"))
 }
 
 fn understand(text: &str) -> Input {
@@ -116,13 +117,13 @@ fn is_whole(text: &str) -> bool {
     !matches!(understand(text), Input::Statements(_)) || is_complete(text)
 }
 
-/// What rustyline asks while somebody types.
+/// The completion of words.
 struct Words {
     names: Vec<String>,
 }
 
 impl Words {
-    /// Where the word before the cursor begins, and what it could become.
+    /// The start of the word before the cursor, and its possible completions.
     fn completions(&self, line: &str, cursor: usize) -> (usize, Vec<String>) {
         let before = &line[..cursor];
         let is_of_word = |character: char| character.is_alphanumeric() || character == '_';
@@ -175,6 +176,22 @@ mod tests {
         assert_eq!(completed("CREATE DGH"), "DGH DGHS DGH_NAME DGH_zip");
         assert_eq!(words.completions("SELECT ", 7), (7, Vec::new()));
         assert_eq!(completed("SELECT größe"), "");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_history_is_in_the_users_folder_for_state() {
+        let file = |state: &'static str, home: &'static str| {
+            let found = history_file(move |name| match name {
+                "XDG_STATE_HOME" => Some(state.into()),
+                "HOME" => Some(home.into()),
+                _ => None,
+            });
+            found.map(|file| file.to_string_lossy().into_owned())
+        };
+        assert_eq!(file("/state", "/home/ann").unwrap(), "/state/kohort/sql_history");
+        assert_eq!(file("", "/home/ann").unwrap(), "/home/ann/.local/state/kohort/sql_history");
+        assert_eq!(file("", ""), None);
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! [`Writer`]: answers as a table, CSV or JSON lines. CSV and JSON leave row by row; a table waits for its last row, which
-//! may be the widest.
+//! [`Writer`]: prints answers as a table, CSV or JSON lines. CSV and JSON are printed row by row. A table is printed at
+//! the end, because the last row may be the widest.
 
 use std::io::{self, ErrorKind, Write};
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
+use datafusion::arrow::array::{Array, RecordBatch};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::json::LineDelimitedWriter;
@@ -11,7 +11,7 @@ use datafusion::arrow::json::writer::{LineDelimited, WriterBuilder};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::arrow::util::pretty::pretty_format_batches_with_options;
 
-/// What answers look like.
+/// The format of answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Table,
@@ -19,16 +19,16 @@ pub(super) enum Format {
     Json,
 }
 
-/// One answer on its way out.
+/// Prints one answer.
 pub(super) struct Writer<W: Write> {
     out: W,
     format: Format,
     schema: SchemaRef,
-    /// The first line of CSV, until there is another or none comes.
+    /// The first line of CSV, until it is printed.
     heading: String,
-    /// What a table shows when it is complete.
+    /// The rows of a table, until it is complete.
     waiting: Vec<RecordBatch>,
-    /// Whether somebody still reads.
+    /// Whether the output is still open.
     is_read: bool,
 }
 
@@ -38,21 +38,20 @@ impl<W: Write> Writer<W> {
         Writer { out, format, schema, heading, waiting: Vec::new(), is_read: true }
     }
 
-    /// Adds rows. Says whether anybody wants more: a reader that has seen enough, as in `| head`, does not.
+    /// Adds rows, and returns whether more are wanted. A closed pipe, as after `| head`, wants no more.
     pub(super) fn add(&mut self, batch: RecordBatch) -> io::Result<bool> {
         match self.format {
             Format::Table => self.waiting.push(batch),
             Format::Csv => {
-                let mut rows = std::mem::take(&mut self.heading);
-                push_csv(&mut rows, &batch).map_err(into_io)?;
-                self.write(&rows)?;
+                let rows = std::mem::take(&mut self.heading) + &csv_rows(&batch).map_err(into_io)?;
+                self.write(rows.as_bytes())?;
             }
             Format::Json => {
                 let mut rows = Vec::new();
                 let mut json: LineDelimitedWriter<_> =
                     WriterBuilder::new().with_explicit_nulls(true).build::<_, LineDelimited>(&mut rows);
                 json.write(&batch).and_then(|()| json.finish()).map_err(into_io)?;
-                self.write_bytes(&rows)?;
+                self.write(&rows)?;
             }
         }
         Ok(self.is_read)
@@ -60,26 +59,20 @@ impl<W: Write> Writer<W> {
 
     pub(super) fn finish(mut self) -> io::Result<()> {
         let heading = std::mem::take(&mut self.heading);
-        if !heading.is_empty() {
-            self.write(&heading)?;
-        }
+        self.write(heading.as_bytes())?;
         if self.format == Format::Table {
             if self.waiting.is_empty() {
                 self.waiting.push(RecordBatch::new_empty(self.schema.clone()));
             }
-            // Empty text is an empty cell, so NULL has to be said.
+            // An empty text is an empty cell, so NULL needs a word.
             let options = FormatOptions::new().with_null("NULL");
             let table = pretty_format_batches_with_options(&self.waiting, &options).map_err(into_io)?;
-            self.write(&format!("{table}\n"))?;
+            self.write(format!("{table}\n").as_bytes())?;
         }
         Ok(())
     }
 
-    fn write(&mut self, text: &str) -> io::Result<()> {
-        self.write_bytes(text.as_bytes())
-    }
-
-    fn write_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self.out.write_all(bytes).and_then(|()| self.out.flush()) {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {
                 self.is_read = false;
@@ -91,81 +84,43 @@ impl<W: Write> Writer<W> {
 }
 
 fn csv_heading(schema: &SchemaRef) -> String {
-    let mut heading = String::new();
-    for (position, field) in schema.fields().iter().enumerate() {
-        if position > 0 {
-            heading.push(',');
-        }
-        push_quoted(&mut heading, field.name());
-    }
-    heading.push('\n');
-    heading
+    let names: Vec<String> = schema.fields().iter().map(|field| quoted(field.name())).collect();
+    names.join(",") + "\n"
 }
 
-/// The cells of a column, as they are written. Most are texts, which need no formatter.
-enum PrintedCells<'a> {
-    Texts(&'a StringArray),
-    Others(&'a dyn Array, ArrayFormatter<'a>),
-}
-
-impl<'a> PrintedCells<'a> {
-    fn of(column: &'a ArrayRef, options: &'a FormatOptions<'a>) -> Result<PrintedCells<'a>, ArrowError> {
-        match column.as_string_opt() {
-            Some(texts) => Ok(PrintedCells::Texts(texts)),
-            None => Ok(PrintedCells::Others(column.as_ref(), ArrayFormatter::try_new(column.as_ref(), options)?)),
-        }
-    }
-
-    fn push(&self, row: usize, rows: &mut String, cell: &mut String) -> Result<(), ArrowError> {
-        match self {
-            PrintedCells::Texts(texts) if texts.is_valid(row) => push_quoted(rows, texts.value(row)),
-            PrintedCells::Others(array, formatter) if array.is_valid(row) => {
-                cell.clear();
-                formatter.value(row).write(cell).map_err(|_| ArrowError::CsvError(String::new()))?;
-                push_quoted(rows, cell);
-            }
-            PrintedCells::Texts(_) | PrintedCells::Others(..) => {}
-        }
-        Ok(())
-    }
-}
-
-fn push_csv(rows: &mut String, batch: &RecordBatch) -> Result<(), ArrowError> {
+fn csv_rows(batch: &RecordBatch) -> Result<String, ArrowError> {
     let options = FormatOptions::new();
-    let columns = batch.columns().iter().map(|column| PrintedCells::of(column, &options));
-    let columns = columns.collect::<Result<Vec<PrintedCells<'_>>, ArrowError>>()?;
-    let mut cell = String::new();
+    let columns = batch.columns().iter();
+    let columns = columns.map(|column| Ok((column, ArrayFormatter::try_new(column.as_ref(), &options)?)));
+    let columns = columns.collect::<Result<Vec<_>, ArrowError>>()?;
+    let mut rows = String::new();
     for row in 0..batch.num_rows() {
-        for (position, column) in columns.iter().enumerate() {
+        for (position, (column, formatter)) in columns.iter().enumerate() {
             if position > 0 {
                 rows.push(',');
             }
-            column.push(row, rows, &mut cell)?;
+            if column.is_valid(row) {
+                rows.push_str(&quoted(&formatter.value(row).try_to_string()?));
+            }
         }
         rows.push('\n');
     }
-    Ok(())
+    Ok(rows)
 }
 
-/// In quotes where a reader would take it for something else; empty text is no NULL.
-fn push_quoted(rows: &mut String, cell: &str) {
-    let is_special = |byte: u8| matches!(byte, b',' | b'"' | b'\n' | b'\r');
-    if !cell.is_empty() && !cell.bytes().any(is_special) {
-        rows.push_str(cell);
-        return;
+/// A cell, with quotes if necessary. An empty text is quoted, because an empty cell means NULL.
+fn quoted(cell: &str) -> String {
+    match cell.is_empty() || cell.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", cell.replace('"', "\"\"")),
+        false => cell.to_owned(),
     }
-    rows.push('"');
-    for character in cell.chars() {
-        rows.extend(std::iter::repeat_n(character, if character == '"' { 2 } else { 1 }));
-    }
-    rows.push('"');
 }
 
-/// Arrow's words may hold a cell.
+/// Converts an error without Arrow's message, which may contain a cell.
 fn into_io(error: ArrowError) -> io::Error {
     match error {
         ArrowError::IoError(_, error) => error,
-        _ => io::Error::new(ErrorKind::InvalidData, "an answer of a type that can't be shown"),
+        _ => io::Error::new(ErrorKind::InvalidData, "the answer has a type that can't be printed"),
     }
 }
 
@@ -173,7 +128,7 @@ fn into_io(error: ArrowError) -> io::Error {
 mod tests {
     use std::sync::Arc;
 
-    use datafusion::arrow::array::Int64Array;
+    use datafusion::arrow::array::{ArrayRef, Int64Array, StringArray};
 
     use super::*;
 

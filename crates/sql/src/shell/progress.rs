@@ -1,17 +1,18 @@
-//! Signs of life where something takes long, on a terminal only.
+//! A spinner for statements that take long, on a terminal only.
 
 use std::io::IsTerminal;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{OnceLock, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use kohort_model::Progress;
+use parking_lot::Mutex;
 
-/// How long something runs before there is a sign of life.
+/// How long a statement runs before the spinner appears.
 pub(super) const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Waits for something that is so called while it lasts.
+/// Waits for some work, and shows its name if it takes long.
 pub(super) async fn wait_for<T>(name: &str, work: impl Future<Output = T>) -> T {
     let stage = ProgressStage::default();
     stage.begin(name, 0);
@@ -26,11 +27,11 @@ pub(super) async fn wait_for<T>(name: &str, work: impl Future<Output = T>) -> T 
     }
 }
 
-/// How far a statement is, in words beside the sign of life.
+/// The progress of a statement, in words beside the spinner.
 #[derive(Default)]
 pub(super) struct ProgressStage {
     bar: OnceLock<ProgressBar>,
-    name: std::sync::Mutex<String>,
+    name: Mutex<String>,
     total: AtomicU64,
     done: AtomicU64,
 }
@@ -42,7 +43,7 @@ impl ProgressStage {
     }
 
     fn words(&self, percent: Option<u64>) -> String {
-        let name = self.name.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = self.name.lock();
         match percent {
             _ if name.is_empty() => "Ctrl-C cancels".to_owned(),
             Some(percent) => format!("{name} {percent} %, Ctrl-C cancels"),
@@ -53,7 +54,7 @@ impl ProgressStage {
 
 impl Progress for ProgressStage {
     fn begin(&self, stage: &str, total: u64) {
-        stage.clone_into(&mut self.name.lock().unwrap_or_else(PoisonError::into_inner));
+        stage.clone_into(&mut self.name.lock());
         self.total.store(total, Ordering::Relaxed);
         self.done.store(0, Ordering::Relaxed);
         if let Some(bar) = self.bar.get() {
@@ -72,25 +73,20 @@ impl Progress for ProgressStage {
     }
 }
 
-/// A sign of life on a terminal.
+/// A spinner on a terminal.
 pub(super) struct Spinner {
-    state: SpinnerState,
-}
-
-enum SpinnerState {
-    Waiting,
-    Shown(ProgressBar),
-    Over,
+    /// Whether it may still be shown.
+    is_hidden: bool,
+    bar: Option<ProgressBar>,
 }
 
 impl Spinner {
     pub(super) fn new() -> Self {
-        let state = if std::io::stderr().is_terminal() { SpinnerState::Waiting } else { SpinnerState::Over };
-        Spinner { state }
+        Spinner { is_hidden: std::io::stderr().is_terminal(), bar: None }
     }
 
     pub(super) fn is_hidden(&self) -> bool {
-        matches!(self.state, SpinnerState::Waiting)
+        self.is_hidden
     }
 
     pub(super) fn show(&mut self, stage: &ProgressStage) {
@@ -100,11 +96,12 @@ impl Spinner {
         }
         stage.show_on(&bar);
         bar.enable_steady_tick(Duration::from_millis(100));
-        self.state = SpinnerState::Shown(bar);
+        (self.is_hidden, self.bar) = (false, Some(bar));
     }
 
     pub(super) fn clear(&mut self) {
-        if let SpinnerState::Shown(bar) = std::mem::replace(&mut self.state, SpinnerState::Over) {
+        self.is_hidden = false;
+        if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
     }

@@ -1,5 +1,5 @@
-//! Running one statement: in a task of its own, so that Ctrl-C ends it and not the shell, with a sign of life where it
-//! takes long.
+//! Runs one statement in a task of its own, so that Ctrl-C ends the statement and not the shell, and shows a spinner if
+//! it takes long.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use tokio::sync::{Mutex, mpsc};
 
 use super::output::{Format, Writer};
 use super::progress::{PATIENCE, ProgressStage, Spinner};
-use super::{ShellError, terminal};
+use super::{CommandError, terminal};
 use crate::SqlError;
 use crate::engine::{Outcome, Session};
 use crate::parser::{Parsed, Statement};
 
-/// So long a statement may take on the thread that shows its answer.
+/// A statement that ends within this time runs on the thread that shows its answer.
 const SOON: Duration = Duration::from_millis(2);
 
-/// Batches that may wait to be shown.
+/// How many batches may wait to be shown.
 const WAITING_BATCHES: usize = 2;
 
 enum Message {
@@ -31,13 +31,13 @@ enum Message {
 }
 
 /// Runs a statement and shows its answer.
-pub(super) async fn run(session: Arc<Mutex<Session>>, parsed: Parsed, format: Format) -> Result<(), ShellError> {
+pub(super) async fn run(session: Arc<Mutex<Session>>, parsed: Parsed, format: Format) -> Result<(), CommandError> {
     let (sender, mut messages) = mpsc::channel(WAITING_BATCHES);
     let stage = Arc::new(ProgressStage::default());
     session.lock().await.report_to(Arc::clone(&stage) as _);
     let is_sql = matches!(parsed.statement, Statement::Sql(_));
     let mut work = Box::pin(work(session, parsed, sender));
-    // What is answered soon needs no other thread.
+    // A quick statement needs no other thread.
     if is_sql {
         match tokio::time::timeout(SOON, AssertUnwindSafe(&mut work).catch_unwind()).await {
             Err(_) => {}
@@ -48,7 +48,7 @@ pub(super) async fn run(session: Arc<Mutex<Session>>, parsed: Parsed, format: Fo
     let task = tokio::spawn(work);
     let shown = show(&mut messages, format, &stage).await;
     messages.close();
-    // Whatever still runs is for nobody; it ends where it waits next.
+    // Nobody wants the result any more. The task ends when it waits the next time.
     task.abort();
     match task.await {
         Err(error) if error.is_panic() => Err(fault()),
@@ -56,8 +56,8 @@ pub(super) async fn run(session: Arc<Mutex<Session>>, parsed: Parsed, format: Fo
     }
 }
 
-fn fault() -> ShellError {
-    ShellError::fault("the statement ended in a fault")
+fn fault() -> CommandError {
+    CommandError::fault("the statement failed because of a bug in kohort")
 }
 
 async fn work(session: Arc<Mutex<Session>>, parsed: Parsed, sender: mpsc::Sender<Message>) {
@@ -77,12 +77,16 @@ async fn work(session: Arc<Mutex<Session>>, parsed: Parsed, sender: mpsc::Sender
 }
 
 async fn send(sender: &mpsc::Sender<Message>, message: Message) {
-    // Nobody listens after Ctrl-C; the task is about to be ended.
+    // The receiver is gone after Ctrl-C, and this task is about to be ended.
     let _ = sender.send(message).await;
 }
 
-async fn show(messages: &mut mpsc::Receiver<Message>, format: Format, stage: &ProgressStage) -> Result<(), ShellError> {
-    let cannot_write = |error: std::io::Error| ShellError::fault(format!("stdout: can't be written: {error}"));
+async fn show(
+    messages: &mut mpsc::Receiver<Message>,
+    format: Format,
+    stage: &ProgressStage,
+) -> Result<(), CommandError> {
+    let cannot_write = |error: std::io::Error| CommandError::fault(format!("stdout: can't be written: {error}"));
     let cancelled = tokio::signal::ctrl_c();
     let patience = tokio::time::sleep(PATIENCE);
     tokio::pin!(cancelled, patience);
@@ -92,14 +96,14 @@ async fn show(messages: &mut mpsc::Receiver<Message>, format: Format, stage: &Pr
         let message = tokio::select! {
             message = messages.recv() => message,
             _ = &mut cancelled => {
-                return Err(ShellError { exit_code: ShellError::CANCELLED, message: "cancelled".to_owned(), hint: None });
+                return Err(CommandError { exit_code: CommandError::CANCELLED, message: "cancelled".to_owned(), hint: None });
             }
             () = &mut patience, if spinner.is_hidden() => {
                 spinner.show(stage);
                 continue;
             }
         };
-        // A table is shown at its end, so until then the spinner may turn.
+        // A table is printed at its end, so the spinner can stay until then.
         if format != Format::Table || !matches!(message, Some(Message::Rows(_) | Message::Columns(_))) {
             spinner.clear();
         }

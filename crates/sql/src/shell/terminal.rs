@@ -1,37 +1,35 @@
-//! Where words go: to stderr, in colour only on a terminal.
+//! Messages on stderr, with coloured labels such as `error:`.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 
-/// Says something to whoever watches.
+use anstyle::{AnsiColor, Style};
+
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+const HINT: Style = AnsiColor::Cyan.on_default().bold();
+
+/// Prints a message as it is.
 pub(super) fn say(text: &str) {
-    // Nobody is left to be told that stderr is gone.
+    // If stderr can't be written, there is no place left to report that.
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
 /// `error: ...`
 pub(super) fn error(message: &str) {
-    label("error:", "\x1b[1;31m", message);
+    label(ERROR, "error:", message);
 }
 
 /// `warning: ...`
 pub(super) fn warn(message: &str) {
-    label("warning:", "\x1b[1;33m", message);
+    label(WARNING, "warning:", message);
 }
 
 /// `hint: ...`
 pub(super) fn hint(message: &str) {
-    label("hint:", "\x1b[1;36m", message);
+    label(HINT, "hint:", message);
 }
 
-fn label(label: &str, colour: &str, message: &str) {
-    if is_colourful() {
-        say(&format!("{colour}{label}\x1b[0m {message}\n"));
-    } else {
-        say(&format!("{label} {message}\n"));
-    }
-}
-
-fn is_colourful() -> bool {
-    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    std::io::stderr().is_terminal() && !is_set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+/// The stream drops the colours unless stderr is a terminal, and obeys `NO_COLOR` and `TERM`.
+fn label(style: Style, label: &str, message: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "{style}{label}{style:#} {message}");
 }

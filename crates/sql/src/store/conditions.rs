@@ -1,7 +1,7 @@
-//! [`conditions`]: a filter as the store understands it.
+//! [`conditions`]: translates a filter into conditions of the store.
 //!
-//! The store has floating point numbers in total order, in which -0.0 is below 0.0. For a query the two are one number,
-//! so a comparison with either asks for what is right for both.
+//! The store compares floating point numbers in total order, in which -0.0 is below 0.0. In a query the two are equal,
+//! so a comparison with one of them is widened to both.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
@@ -10,7 +10,7 @@ use kohort_store::{Comparison, Condition, TableDescription, Value};
 
 use crate::filter::{Filter, Test};
 
-/// The conditions that every row meets that a filter keeps; none where the store can make nothing of it.
+/// Conditions that every row satisfies that the filter keeps; empty if the filter can't be translated.
 pub(super) fn conditions(filter: &Expr, table: &TableDescription) -> Vec<Condition> {
     let mut conditions = Vec::new();
     let mut open: Vec<Filter<'_>> = Filter::of(filter).into_iter().collect();
@@ -49,7 +49,7 @@ fn zeros() -> [Value; 2] {
     [Value::Float(-0.0), Value::Float(0.0)]
 }
 
-/// What to compare with instead of a zero, so that both are on the same side.
+/// The value to compare with instead of a zero, so that both zeros are on the same side.
 fn beyond_zeros(value: Value, comparison: Comparison) -> Value {
     match (&value, comparison) {
         (Value::Float(0.0), Comparison::Lt | Comparison::Ge) => Value::Float(-0.0),
@@ -58,7 +58,7 @@ fn beyond_zeros(value: Value, comparison: Comparison) -> Value {
     }
 }
 
-/// Whether a literal is of a column's type. Planning makes them agree, or converts the column, which then is none.
+/// Whether a literal has the column's type. Planning makes the types agree, or wraps the column in a cast.
 fn is_of(literal: &ScalarValue, value: &Value, data_type: &DataType) -> bool {
     match (value, data_type) {
         (Value::Text(_), DataType::Utf8) => true,
@@ -113,7 +113,7 @@ mod tests {
         }
     }
 
-    /// The bits of the floats that a filter asks for, which tell the zeros apart.
+    /// The bits of the floats in a filter's conditions, which tell the two zeros apart.
     fn floats(filter: &Expr) -> Vec<u64> {
         let bits = |value: &Value| match value {
             Value::Float(value) => value.to_bits(),

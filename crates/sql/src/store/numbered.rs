@@ -1,4 +1,4 @@
-//! [`numbered`] and [`numbers_and`]: which rows a statement changes.
+//! [`numbered`] and [`numbers_and`]: plans that find the rows to change.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use kohort_store::ROW_NUMBER;
 
 use super::StoredTable;
 
-/// The plan of what DELETE or UPDATE reads, with the number of each row as its last column.
+/// The plan of the rows that DELETE or UPDATE reads, with the row number as the last column.
 ///
 /// # Errors
-/// Where the statement reads more than the table it changes.
+/// If the statement reads other tables than the one that it changes.
 pub fn numbered(plan: &LogicalPlan) -> Result<LogicalPlan> {
     let below = |input: &Arc<LogicalPlan>| numbered(input).map(LogicalPlanBuilder::from);
     match plan {
@@ -37,7 +37,7 @@ pub fn numbered(plan: &LogicalPlan) -> Result<LogicalPlan> {
     }
 }
 
-/// The same, of which nothing but these columns and the numbers is read.
+/// The same plan with only these columns and the row numbers.
 ///
 /// # Errors
 /// As [`numbered`].
@@ -51,7 +51,7 @@ pub fn numbers_and(columns: &[String], plan: &LogicalPlan) -> Result<LogicalPlan
 
 fn other_tables() -> DataFusionError {
     DataFusionError::Plan(
-        "UPDATE and DELETE change the rows of one stored table, found by WHERE; others may stand in subqueries"
+        "UPDATE and DELETE can't join or use other tables in FROM; put other tables into subqueries of WHERE"
             .to_owned(),
     )
 }

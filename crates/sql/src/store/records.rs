@@ -6,7 +6,7 @@ use kohort_store::{Store, StoreError};
 
 use crate::access::{Record, Records};
 
-/// Records that are kept in a store. Each is written in a transaction of its own.
+/// Records in a store. Each is written in a transaction of its own.
 pub struct StoreRecords {
     store: Store,
 }
@@ -18,7 +18,7 @@ impl StoreRecords {
     }
 }
 
-/// The kinds of other records of the store are other words.
+/// The kind in the store, with a prefix that tells it from other records.
 fn own(kind: &str) -> String {
     format!("access {kind}")
 }

@@ -13,7 +13,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use kohort_store::{ColumnDescription, Condition, ROW_NUMBER, ScanRequest, Store, TableDescription};
 
 use super::conditions::conditions;
-use super::scan::StoredScan;
+use super::scan::stored_scan;
 
 /// A table of the store.
 #[derive(Clone)]
@@ -25,7 +25,7 @@ pub struct StoredTable {
     constraints: Constraints,
 }
 
-/// Whether rows carry their numbers, by which they are changed.
+/// Whether rows have their numbers, which are needed to change them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Numbering {
     Without,
@@ -40,7 +40,7 @@ impl fmt::Debug for StoredTable {
 }
 
 impl StoredTable {
-    /// The table of this description.
+    /// The table with this description.
     pub fn new(store: Store, description: TableDescription) -> StoredTable {
         let fields: Vec<Field> = description.columns.iter().map(ColumnDescription::field).collect();
         let position = |name: &String| description.columns.iter().position(|column| column.name == *name);
@@ -55,7 +55,7 @@ impl StoredTable {
         }
     }
 
-    /// The same table, whose rows carry their numbers in a last column.
+    /// The same table with the row numbers as the last column.
     #[must_use]
     pub fn with_row_numbers(&self) -> StoredTable {
         let number = Field::new(ROW_NUMBER, DataType::Int64, false);
@@ -64,7 +64,7 @@ impl StoredTable {
         StoredTable { schema, numbering: Numbering::With, ..self.clone() }
     }
 
-    /// What it looks like.
+    /// The description of the table.
     pub fn description(&self) -> &TableDescription {
         &self.description
     }
@@ -85,8 +85,7 @@ impl TableProvider for StoredTable {
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
-        // Conditions find rows by an index where there is one. Filters are applied again: comparing is cheap, and
-        // conditions may say less.
+        // Conditions let the store use an index. Filters are applied again, because conditions may be weaker.
         let support = |filter: &&Expr| match conditions(filter, &self.description).is_empty() {
             false => TableProviderFilterPushDown::Inexact,
             true => TableProviderFilterPushDown::Unsupported,
@@ -116,6 +115,6 @@ impl TableProvider for StoredTable {
             limit: limit.filter(|_| filters.is_empty()).map(|limit| limit as u64),
             batch_size: session.config().batch_size(),
         };
-        Ok(Arc::new(StoredScan::new(self.store.clone(), self.description.name.clone(), request, schema, number)))
+        Ok(stored_scan(self.store.clone(), self.description.name.clone(), request, schema, number))
     }
 }

@@ -1,4 +1,4 @@
-//! What persons allow a reader: from policies to [`Consent`] per row.
+//! [`Wishes`]: what persons allow a reader, from their policies to a [`Consent`] per row.
 
 use chrono::NaiveDate;
 use datafusion::arrow::array::{AsArray, RecordBatch};
@@ -7,25 +7,25 @@ use datafusion::arrow::datatypes::DataType;
 use kohort_model::Consent;
 
 use super::Definition;
-use crate::policy::{Choice, PairId, Policies};
+use crate::policy::{PairId, Policies};
 
 /// Who reads a view, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Reader {
-    /// The purpose and recipient; `None` where the view refers to no policies.
+    /// The purpose and recipient; `None` if the view refers to no policies.
     pub pair: Option<PairId>,
-    /// The day on which retention is measured.
+    /// The day that retention periods are compared with.
     pub today: NaiveDate,
 }
 
-/// What policies say of each row of a query's result, and whether they say anything.
+/// The policies of the rows of a query's result.
 pub(super) struct Wishes {
-    /// Per row the place of its policy, `None` where nobody gave one; empty without policies.
+    /// For each row, the place of its policy, `None` if its person has none; empty if the view refers to no policies.
     pub(super) policy_of_row: Vec<Option<u32>>,
 }
 
 impl Wishes {
-    /// Finds the policies of the rows. Without policies nobody is asked.
+    /// Finds the policies of the rows.
     pub(super) fn of(definition: &Definition, policies: Option<&Policies>, rows: &RecordBatch) -> Wishes {
         let (Some(policies), Some(key)) = (policies, definition.policy_key) else {
             return Wishes { policy_of_row: Vec::new() };
@@ -33,13 +33,13 @@ impl Wishes {
         let keys = cast(rows.column(key), &DataType::Utf8);
         let policy_of_row = match &keys {
             Ok(keys) => keys.as_string::<i32>().iter().map(|key| policies.person(key?)).collect(),
-            // What has no text has no policy either.
+            // A key that has no text form has no policy.
             Err(_) => vec![None; rows.num_rows()],
         };
         Wishes { policy_of_row }
     }
 
-    /// The k of each row's person, `None` where nobody allowed anything.
+    /// For each row, the k of its person; `None` if the person has no policy and so allows nothing.
     pub(super) fn k(
         &self,
         definition: &Definition,
@@ -56,13 +56,14 @@ impl Wishes {
         self.policy_of_row.iter().map(k).collect()
     }
 
-    /// By how many levels each row's sensitive values are raised for readers of a pair.
+    /// For each row, by how many levels its sensitive values are raised for the readers of a pair.
     pub(super) fn levels(&self, policies: &Policies, pair: PairId) -> Vec<u8> {
         let level = |policy: &Option<u32>| policies.choice(pair, (*policy)?).map(|choice| choice.level);
         self.policy_of_row.iter().map(|policy| level(policy).unwrap_or(0)).collect()
     }
 
-    /// What each row's person allows a reader. Who gave this reader nothing refuses everything.
+    /// What the person of each row allows a reader. A person whose policy does not name the reader's purpose and recipient
+    /// refuses everything.
     pub(super) fn consent(
         &self,
         definition: &Definition,
@@ -74,18 +75,25 @@ impl Wishes {
         let (Some(policies), Some(pair)) = (policies, reader.pair) else {
             return Consent { k, level: vec![0; n_rows], refused: vec![0; n_rows] };
         };
-        let (mut level, mut refused) = (vec![0; n_rows], vec![u64::MAX; n_rows]);
-        for (row, policy) in self.policy_of_row.iter().enumerate() {
-            let Some(choice) = policy.and_then(|person| policies.choice(pair, person)) else { continue };
-            level[row] = choice.level;
-            refused[row] = refused_columns(&choice, definition, reader);
-        }
-        Consent { k, level, refused }
+        let refused = |policy: &Option<u32>| match policy {
+            Some(policy) => refused_columns(definition, policies, *policy, pair, reader.today),
+            None => u64::MAX,
+        };
+        let refused = self.policy_of_row.iter().map(refused).collect();
+        Consent { k, level: self.levels(policies, pair), refused }
     }
 }
 
-/// The columns that a choice does not show a reader, bit by bit.
-pub(super) fn refused_columns(choice: &Choice<'_>, definition: &Definition, reader: Reader) -> u64 {
-    let hidden = (0..definition.columns.len()).filter(|&column| !choice.shows(column, reader.today));
+/// The columns that a policy does not show the readers of a pair on a day: bit `p` for the column at position `p`. A policy
+/// that does not name the pair refuses everything.
+pub(super) fn refused_columns(
+    definition: &Definition,
+    policies: &Policies,
+    policy: u32,
+    pair: PairId,
+    today: NaiveDate,
+) -> u64 {
+    let Some(choice) = policies.choice(pair, policy) else { return u64::MAX };
+    let hidden = (0..definition.columns.len()).filter(|&column| !choice.shows(column, today));
     hidden.fold(0, |bits, column| bits | 1 << column)
 }

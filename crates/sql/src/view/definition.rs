@@ -1,103 +1,107 @@
-//! [`Definition`]: what a CREATE ANONYMIZATION_VIEW says, resolved against the columns of its query.
+//! [`Definition`]: a CREATE ANONYMIZATION_VIEW, resolved against the columns of its query.
 
 use std::collections::BTreeSet;
 
+use datafusion::arrow::array::{Array, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::error::DataFusionError;
+use kohort_io::{PlainCells, PrivateRows, read_rows};
 use kohort_model::spec::{Algorithm, Leftovers};
 use kohort_model::{Distance, Requirement, Role, Spec};
 
+use super::ViewError;
 use crate::parser::{BlockSize, Changes, Clauses, Purposes, ViewStatement};
 
-/// The k of a class that nobody's policy and no clause makes larger: below it there is no class.
+/// The least k of a class, if no policy and no clause asks for more. One person alone is not a class.
 const SMALLEST_CLASS: u32 = 2;
-/// Refusals are kept as bits of one word.
+/// Each column is one bit of a 64-bit word in which refusals are kept.
 const MOST_COLUMNS: usize = 64;
 
-/// What a view shows, and of whom.
+/// What a view shows, and whom.
 #[derive(Clone, Debug)]
 pub struct Definition {
     /// The view's name.
     pub name: String,
-    /// Its query, as it was written.
+    /// The query, as it was written.
     pub query: String,
     /// The columns of the query, in order.
     pub columns: Vec<ViewColumn>,
     /// Position of the identifier.
     pub identifier: usize,
-    /// Position of the column that policies are found by.
+    /// Position of the column by which policies are found.
     pub policy_key: Option<usize>,
-    /// What is asked of it beside its columns.
+    /// All clauses but the columns.
     pub clauses: Clauses,
 }
 
 /// One column of a view.
 #[derive(Clone, Debug)]
 pub struct ViewColumn {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it is for.
+    /// What the column is for.
     pub role: Role,
-    /// The DGH it is generalized by.
+    /// The DGH by which it is generalized.
     pub hierarchy: Option<String>,
     /// The type of the query's column.
     pub data_type: DataType,
 }
 
-/// Why a definition can't be one. Says everything that is wrong with it.
+/// A fault of a definition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DefinitionError {
-    /// A column of the query stands in no clause.
-    #[error("columns of the query without a clause: {}", .columns.join(", "))]
+    /// Columns of the query that no clause names.
+    #[error("columns of the query that no clause names: {}", .columns.join(", "))]
     WithoutClause {
         /// Their names.
         columns: Vec<String>,
     },
-    /// A clause names a column the query does not have.
+    /// A clause names columns that the query does not have.
     #[error("the query has no column {}", .columns.join(", "))]
     UnknownColumns {
         /// Their names.
         columns: Vec<String>,
     },
-    /// A column stands in two clauses.
+    /// Columns that several clauses name.
     #[error("columns in more than one clause: {}", .columns.join(", "))]
     TwoClauses {
         /// Their names.
         columns: Vec<String>,
     },
-    /// Two columns of the query have one name.
+    /// Several columns of the query have the same name.
     #[error("the query has several columns named {}", .columns.join(", "))]
     SameName {
         /// Their names.
         columns: Vec<String>,
     },
-    /// There is nothing that says how large classes are.
+    /// No clause says how large classes must be.
     #[error("there is neither a K nor a REFERENCES clause: nothing says how many persons must look alike")]
     NoK,
-    /// A requirement on sensitive values, and no sensitive column.
+    /// A requirement on sensitive values, but no sensitive column.
     #[error("L_DIVERSITY and T_CLOSENESS need a column in ANONYMIZATION_SENSITIVE_ATTR")]
     NothingSensitive,
-    /// Blocks with a partitioner that sees all rows.
+    /// BLOCK with a partitioner that needs all rows.
     #[error("BLOCK is for datafly; {algorithm} takes all rows together")]
     BlockOfAnother {
         /// The partitioner's name.
         algorithm: &'static str,
     },
-    /// More columns than refusals can name.
+    /// More columns than refusals have bits.
     #[error("a view has at most {MOST_COLUMNS} columns, and this query has {n_columns}")]
     TooManyColumns {
         /// How many the query has.
         n_columns: usize,
     },
-    /// Options of views that are kept, of one that is not.
+    /// Options of materialized views, on a view that is not materialized.
     #[error("CHANGES and DEPARTURES are for MATERIALIZED anonymization views")]
     NotMaterialized,
     /// A rule whose steps can't be verified.
     #[error(
-        "there is no CHANGES PAPER any more: whoever kept an earlier answer learned the values of newcomers from it"
+        "CHANGES PAPER is not supported any more: a reader who kept an earlier answer learned the values of newcomers"
     )]
     PaperRule,
-    /// Partitions by purpose without purposes.
+    /// PER PURPOSE without policies.
     #[error("PER PURPOSE needs a REFERENCES clause")]
     NoPurposes,
 }
@@ -111,7 +115,9 @@ impl DefinitionError {
             ),
             DefinitionError::NoK => Some("write K 5, or: name REFERENCES choices (k)"),
             DefinitionError::NotMaterialized => Some("leave them out; the view then follows REFRESH"),
-            DefinitionError::PaperRule => Some("leave it out, DROP a view that was made with it, and CREATE it anew"),
+            DefinitionError::PaperRule => {
+                Some("leave CHANGES out; DROP a view that was made with it and CREATE it again")
+            }
             DefinitionError::SameName { .. } => Some("give one of them another name: ... AS other_name"),
             DefinitionError::BlockOfAnother { .. } => Some("write USING datafly, or leave BLOCK out"),
             _ => None,
@@ -123,7 +129,7 @@ impl Definition {
     /// Resolves a statement against the columns of its query.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All faults.
     pub fn resolve(statement: &ViewStatement, schema: &Schema) -> Result<Definition, Vec<DefinitionError>> {
         let clauses = &statement.clauses;
         let mut problems = Vec::new();
@@ -171,9 +177,40 @@ impl Definition {
         })
     }
 
-    /// The roles of the columns, in order.
-    pub fn roles(&self) -> Vec<Role> {
-        self.columns.iter().map(|column| column.role).collect()
+    /// The names of the columns, in order.
+    pub fn names(&self) -> Vec<String> {
+        self.columns.iter().map(|column| column.name.clone()).collect()
+    }
+
+    /// The columns of the view's query.
+    pub(super) fn private_schema(&self) -> SchemaRef {
+        let field = |column: &ViewColumn| Field::new(&column.name, column.data_type.clone(), true);
+        Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()).into()
+    }
+
+    /// Rows of the view's query as a table.
+    ///
+    /// # Errors
+    /// If a column can't have its role.
+    pub(super) fn private_rows(&self, rows: &RecordBatch, plain: PlainCells) -> Result<PrivateRows, ViewError> {
+        let roles: Vec<Role> = self.columns.iter().map(|column| column.role).collect();
+        read_rows(rows, &self.name, &roles, Some(self.identifier), plain).map_err(ViewError::Columns)
+    }
+
+    /// Checks that every row of the view's query has an identifier.
+    pub(super) fn check_identifiers(&self, rows: &RecordBatch) -> Result<(), ViewError> {
+        match rows.column(self.identifier).null_count() {
+            0 => Ok(()),
+            n_rows => {
+                let column = self.columns[self.identifier].name.clone();
+                Err(ViewError::NullIdentifiers { column, n_rows: n_rows as u64 })
+            }
+        }
+    }
+
+    /// The error for a failure of the view's query, without its message, which may contain cells.
+    pub(super) fn failed(&self, error: impl Into<DataFusionError>) -> ViewError {
+        ViewError::of_query(&self.name, &error.into())
     }
 
     /// Positions of the columns with this role.
@@ -197,12 +234,12 @@ impl Definition {
         Schema::new((0..self.columns.len()).map(field).collect::<Vec<_>>()).into()
     }
 
-    /// The k of a person who asks for so much, or of everybody where no policy is referred to.
+    /// The k of a person whose policy asks for this k; of everybody if the view refers to no policies.
     pub fn k_of(&self, own: Option<u32>) -> u32 {
         own.unwrap_or(0).max(self.clauses.k.unwrap_or(0))
     }
 
-    /// What every class must satisfy beside each person's own k; sensitive columns by their names.
+    /// What every class must satisfy, except each person's own k.
     pub fn requirements(&self) -> Vec<Requirement> {
         let mut requirements = vec![Requirement::K(self.clauses.k.unwrap_or(0).max(SMALLEST_CLASS))];
         for column in self.columns.iter().filter(|column| column.role == Role::Sensitive) {
@@ -211,7 +248,7 @@ impl Definition {
         requirements
     }
 
-    /// What is asked of a sensitive column.
+    /// The requirements on a sensitive column.
     pub fn sensitive_requirements(&self, name: &str) -> Vec<Requirement> {
         let column = || name.to_owned();
         let l = self.clauses.l.map(|l| Requirement::DistinctL { column: column(), l });
@@ -219,7 +256,7 @@ impl Definition {
         l.into_iter().chain(t).collect()
     }
 
-    /// The job a partitioner gets.
+    /// The job for the partitioner.
     pub fn spec(&self) -> Spec {
         let mut spec = Spec::new(SMALLEST_CLASS);
         spec.algorithm = self.clauses.algorithm;
@@ -245,7 +282,7 @@ fn push_names<'a>(
     }
 }
 
-/// What is wrong whatever the columns are.
+/// The faults that do not depend on the names of columns.
 fn inconsistencies(statement: &ViewStatement, n_columns: usize) -> Vec<DefinitionError> {
     let clauses = &statement.clauses;
     let mut problems = Vec::new();
@@ -255,7 +292,7 @@ fn inconsistencies(statement: &ViewStatement, n_columns: usize) -> Vec<Definitio
     if clauses.k.is_none() && clauses.policy.is_none() {
         problems.push(DefinitionError::NoK);
     }
-    if (clauses.l.is_some() || clauses.t.is_some()) && statement.sensitive.is_empty() {
+    if clauses.asks_of_values() && statement.sensitive.is_empty() {
         problems.push(DefinitionError::NothingSensitive);
     }
     if clauses.block != BlockSize::All && clauses.algorithm != Algorithm::Datafly {

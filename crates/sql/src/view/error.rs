@@ -1,4 +1,4 @@
-//! [`ViewError`]: why a view can't be built or read. Never shows a cell.
+//! [`ViewError`]: why a view can't be built or read. No message contains a cell.
 
 use datafusion::error::DataFusionError;
 use kohort_core::AnonymizeError;
@@ -16,7 +16,7 @@ use crate::role::Role;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ViewError {
-    /// The definition is none.
+    /// The definition has faults.
     #[error("{}", lines(.0))]
     Definition(Vec<DefinitionError>),
     /// A DGH does not fit its column.
@@ -30,22 +30,22 @@ pub enum ViewError {
     /// A column can't have its role.
     #[error("{}", lines(.0))]
     Columns(Vec<ReadError>),
-    /// Labels of a column would mean nothing.
+    /// The labels of a column would have no meaning.
     #[error(transparent)]
     Meaning(MeaningError),
-    /// The policies can't be read, or do not allow this.
+    /// The policies can't be read, or do not allow the request.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// Persons without a name.
-    #[error("rows of the query whose identifier '{column}' is NULL: {n_rows}; nobody can be told apart there")]
+    /// Rows without an identifier.
+    #[error("rows of the query without an identifier, because '{column}' is NULL: {n_rows}")]
     NullIdentifiers {
         /// The identifier.
         column: String,
         /// How many rows.
         n_rows: u64,
     },
-    /// Persons under several policies.
-    #[error("persons whose rows differ in '{column}', so that several policies speak of them: {n_persons}")]
+    /// Persons with several policies.
+    #[error("persons with several policies, because their rows differ in '{column}': {n_persons}")]
     SeveralPolicies {
         /// The column that policies are found by.
         column: String,
@@ -60,11 +60,11 @@ pub enum ViewError {
     /// The requirement can't be reached.
     #[error(transparent)]
     Unreachable(AnonymizeError),
-    /// A fault of ours: what was built does not hold.
+    /// The verifier rejected the view, which is a fault of kohort.
     #[error("the view was not verified, so no row leaves it: {0}")]
     Unverified(Violations),
     /// The data are no longer those that were verified.
-    #[error("what the view was verified for has changed since")]
+    #[error("the data of the view have changed since it was verified")]
     Stale,
     /// The view could not be built.
     #[error("the view '{view}' is unusable: {reason}")]
@@ -74,20 +74,20 @@ pub enum ViewError {
         /// Why.
         reason: String,
     },
-    /// A view that could not be built in the place of another.
-    #[error("the view '{view}' stays as it was, for the new one would be unusable: {reason}")]
+    /// The view that was to replace another could not be built.
+    #[error("the view '{view}' stays as it was, because the new one would be unusable: {reason}")]
     NotReplaced {
         /// The view.
         view: String,
         /// Why.
         reason: String,
     },
-    /// The view's query failed. Its message may hold cells, so only its kind is kept.
+    /// The view's query failed. The original message may contain cells, so only its kind is kept.
     #[error("the query of view '{view}' failed: {kind}")]
     Query {
         /// The view.
         view: String,
-        /// What kind of failure.
+        /// The kind of failure.
         kind: &'static str,
     },
 }
@@ -119,7 +119,8 @@ impl ViewError {
         }
     }
 
-    /// What an analyst is told: not why a view can't be built, for the reason counts private rows.
+    /// The error as it is shown to a reader. An analyst is not told why a view can't be built, because the reason may
+    /// contain counts of private rows.
     #[must_use]
     pub fn for_reader(self, role: Role, view: &str) -> ViewError {
         match (role, self) {
@@ -136,18 +137,18 @@ impl ViewError {
         }
     }
 
-    /// A thread of ours broke off.
+    /// The error for a thread of kohort that panicked.
     pub(super) fn fault(view: &str) -> ViewError {
         ViewError::Query { view: view.to_owned(), kind: "a fault of kohort stopped it" }
     }
 
-    /// What is kept of an error that may hold cells.
+    /// The kind of an error whose message may contain cells.
     pub fn of_query(view: &str, error: &DataFusionError) -> ViewError {
         ViewError::Query { view: view.to_owned(), kind: kind_of(error) }
     }
 }
 
-/// What kind of failure it is, in words that hold no cell.
+/// The kind of a failure, in words without cells.
 pub(crate) fn kind_of(error: &DataFusionError) -> &'static str {
     match error.find_root() {
         DataFusionError::ArrowError(..) => "a value could not be computed or converted",

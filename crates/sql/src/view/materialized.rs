@@ -8,18 +8,30 @@
 //!                                       SELECT: classes whose labels could match -> their rows -> VerifiedRows
 //! ```
 //!
-//! Everything a view is made of stands in hidden tables of the store and changes in the transaction that changes its
-//! table. What is kept in memory beside them only finds things faster, and is made from them when a folder is opened.
+//! Everything a view is made of is in hidden tables of the store ([`layout`]) and changes in the same transaction as the
+//! view's table. What is in memory beside them only makes finding things faster. It is made from the hidden tables when a
+//! folder is opened.
+//!
+//! | module | its job |
+//! | --- | --- |
+//! | [`make`], [`remake`] | write a new view, or a refreshed one |
+//! | [`load`] | open a view: fill [`memory`] and [`classes`] from the hidden tables |
+//! | [`follow`], [`members`], [`policies`] | what a transaction changed, as rows and choices of the view |
+//! | [`ledger`], [`step`], [`crowds`], [`write`] | let `kohort_core::changing` decide, verify the step, write it |
+//! | [`memory`] | what changes of the view need in memory |
+//! | [`classes`], [`cells`] | what readers have in memory: labels of classes, and rows |
+//! | [`read`] | choose classes, read their rows, make a [`Version`](super::Version) of them |
 //!
 //! # Guarantee
-//! What readers of all snapshots can combine is argued in `kohort_core::changing`. Who is in which crowd is written from
-//! the `Verified<Step>` that `verify_step` gives, or from the `Verified<Refresh>` of `verify_refresh`, which also looks at
-//! what was shown before, and from nothing else. Each block is counted by `verify_block` before it leaves. A row is shown as it was when it was admitted, with what its person allowed then.
+//! `kohort_core::changing` argues what readers of all snapshots can combine. The crowd of a row is written only from the
+//! `Verified<Step>` of `verify_step`, or from the `Verified<Refresh>` of `verify_refresh`, which also looks at what was
+//! shown before. Each block is counted by `verify_block` before it leaves. A row is shown as it was when it was admitted,
+//! with the choices its person had made then.
 //! # Paper
 //! `[EPS+12]` section 7
 //! # Deviations
-//! Rows come and go in crowds instead of one by one: the paper's rule shows a newcomer at once, and whoever kept the
-//! answer before has the newcomer's values by difference. No step of it can be verified, so there is no such view.
+//! Rows come and go in crowds instead of one by one. The paper's rule shows a newcomer at once, so a reader who kept the
+//! previous answer has the newcomer's values by difference. No such step can be verified, so there is no such view.
 
 mod cells;
 mod classes;
@@ -36,17 +48,17 @@ mod policies;
 mod read;
 mod remake;
 mod step;
-mod trees;
 mod write;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use kohort_core::loss::NcpOfLabels;
 use kohort_labels::rewrite::Meanings;
+use kohort_model::Hierarchy;
 use kohort_store::{ScanRequest, State};
 
 use super::{Definition, ViewError};
-use crate::policy::Pair;
+use crate::hierarchies::Hierarchies;
 
 use classes::ClassTable;
 pub use error::MaterializedError;
@@ -54,35 +66,32 @@ pub use follow::Changed;
 use layout::Layout;
 use load::Held;
 pub use make::{Making, check};
-pub(crate) use policies::EVERYBODY;
+use memory::Made;
 pub use policies::PolicyRows;
-pub(super) use read::{PointRead, StoredRead, Unread};
+pub(super) use read::{StoredRead, Unread};
 pub use remake::{Remade, Told};
-use trees::KnownTrees;
 
 /// A materialized view of a store.
 pub struct Materialized {
-    pub(super) definition: Arc<Definition>,
-    /// What it is made from.
-    pub origin: Origin,
     layout: Layout,
-    /// Only whoever changes the store changes it.
+    /// The tables it is made from.
+    pub origin: Origin,
+    /// Everything that was fixed when it was made.
+    made: Made,
+    /// Only the one connection that may change the store uses it.
     memory: Mutex<Held>,
-    /// Finds classes by their labels.
+    /// The classes, as readers find them.
     classes: RwLock<ClassTable>,
     meanings: Meanings,
-    trees: KnownTrees,
-    /// Per column the label of everything, where it is known.
-    roots: Vec<Option<String>>,
-    /// The columns of the table of choices.
-    policy_columns: Vec<String>,
-    /// For whom classes are known that show another label than they have.
-    marked: Vec<Pair>,
+    /// The DGHs as they were when the view was made.
+    hierarchies: Arc<Hierarchies>,
+    /// For each column, a tree over the values that were known when the view was opened.
+    trees: Vec<Option<Arc<Hierarchy>>>,
 }
 
 impl std::fmt::Debug for Materialized {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Materialized({})", self.definition.name)
+        write!(f, "Materialized({})", self.layout.definition.name)
     }
 }
 
@@ -91,30 +100,30 @@ impl std::fmt::Debug for Materialized {
 pub struct Origin {
     /// The table its query reads.
     pub table: String,
-    /// The column of that table that names persons.
+    /// The column of that table that identifies persons.
     pub identifier: String,
-    /// The table of choices, and its column that names persons.
+    /// The table of choices, and its column that identifies persons.
     pub policy: Option<(String, String)>,
 }
 
-/// What the owner is told of a materialized view.
+/// Figures about a materialized view, for its owner.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Standing {
     /// Rows that are shown.
     pub n_shown: u64,
-    /// Rows that wait for others.
+    /// Rows that wait until enough others wait with them.
     pub n_pending: u64,
-    /// Rows that are not shown until a refresh.
+    /// Rows that stay hidden until a refresh.
     pub n_hidden: u64,
-    /// Rows that are shown and gone from the table.
+    /// Rows that are still shown, but gone from the table.
     pub n_leaving: u64,
-    /// Since when the first of those that wait or are hidden do, in microseconds from 1970.
+    /// Since when the oldest waiting or hidden row has waited, in microseconds from 1970.
     pub since: Option<i64>,
     /// Classes that show somebody.
     pub n_classes: u64,
-    /// NCP of rows whose persons ask for a class; those that are not shown lose everything.
+    /// NCP of rows whose persons ask for a class. A row that is not shown counts as lost.
     pub ncp: f64,
-    /// The same when it was made, where it is known.
+    /// The NCP when the view was made.
     pub ncp_when_made: Option<f64>,
     /// Steps since it was made.
     pub epoch: u64,
@@ -125,9 +134,9 @@ impl Materialized {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What it shows, and of whom.
+    /// The definition.
     pub fn definition(&self) -> &Arc<Definition> {
-        &self.definition
+        &self.layout.definition
     }
 
     /// What the labels of its columns can stand for.
@@ -135,22 +144,17 @@ impl Materialized {
         Arc::clone(&self.meanings)
     }
 
-    /// Lets readers find classes by what was committed.
+    /// Lets readers see what was committed.
     pub fn publish(&self) {
         let mut held = self.memory();
-        let table = held.take_table();
-        let Some(memory) = held.known() else { return };
+        let Held { memory: Some(memory), table } = &mut *held else { return };
         let mut classes = self.classes.write().unwrap_or_else(PoisonError::into_inner);
-        table.into_iter().for_each(|table| *classes = table);
-        for (number, is_alone, labels) in memory.touched.drain(..) {
-            classes.put(number, is_alone, &labels.iter().map(Option::as_deref).collect::<Vec<_>>());
+        table.take().into_iter().for_each(|table| *classes = table);
+        for (number, is_alone, labels) in memory.founded.drain(..) {
+            classes.put(number, is_alone, &labels, 0);
         }
-        for number in std::mem::take(&mut memory.joined) {
-            classes.lie(number, None);
-            memory.recounted.insert(number);
-        }
-        for number in std::mem::take(&mut memory.recounted) {
-            classes.count_crowd(number, memory.n_members(number));
+        for number in std::mem::take(&mut memory.changed) {
+            classes.change(number, memory.n_members(number));
         }
         for number in memory.newly_restricted.drain(..) {
             classes.restrict(number);
@@ -159,15 +163,15 @@ impl Materialized {
         classes.settle(&self.meanings);
     }
 
-    /// What is in memory may have gone further than what is kept.
+    /// Drops what is in memory for changes, because a change that it took part in was rolled back.
     pub fn forget(&self) {
         self.memory().forget();
     }
 
-    /// What the owner is told of it.
+    /// Figures for the owner.
     ///
     /// # Errors
-    /// Where what is kept can't be read.
+    /// If the store can't be read.
     pub fn standing(&self, state: &State) -> Result<Standing, ViewError> {
         use datafusion::arrow::array::{Array, AsArray};
         use datafusion::arrow::datatypes::{Int64Type, TimestampMicrosecondType};
@@ -200,13 +204,13 @@ impl Materialized {
                 }
             }
         }
-        let mut held = self.memory();
+        let held = self.memory();
         let loaded;
-        let memory = match held.known() {
-            Some(memory) if memory.counters == counters => &*memory,
-            // What is in memory is of another state.
+        let memory = match &held.memory {
+            Some(memory) if memory.counters == counters => memory,
+            // The memory is of another state of the store.
             _ => {
-                (loaded, _) = load::load(&self.definition, &self.layout, state)?;
+                (loaded, _) = load::load(&self.layout, state)?;
                 &loaded
             }
         };

@@ -1,10 +1,9 @@
 //! [`AView`]: an A-view as a table of a query.
 //!
 //! # Guarantee
-//! A query gets what it would get on the one relation that the version, the reader's purpose and recipient, and the day
-//! fix. Filters are taken only to leave out classes that can't match; they are applied again to what leaves.
+//! The version, the reader's purpose and recipient, and the day determine one relation. Every query is answered as if it
+//! read that relation. Filters are taken only to leave out classes that can't match; DataFusion applies them again.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -12,7 +11,7 @@ use async_trait::async_trait;
 use chrono::NaiveDate;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
 use datafusion::execution::SessionState;
@@ -20,10 +19,9 @@ use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use kohort_labels::rewrite::Meanings;
-use kohort_model::Role;
 
 use super::materialized::{Materialized, MaterializedError, Unread};
-use super::read::choose::{Comparison, quasi_schema};
+use super::read::choose::{LabelComparison, quasi_position, quasi_schema};
 use super::read::exec::{AnonymizeExec, ViewRead, external};
 use super::read::plan::{Plan, PlanWish};
 use super::read::source::{Base, Source};
@@ -34,65 +32,65 @@ use crate::store::Reading;
 
 /// An A-view.
 pub struct AView {
-    /// What it says.
+    /// The definition.
     pub definition: Arc<Definition>,
     schema: SchemaRef,
     state: RwLock<State>,
     owner: Arc<Owner>,
 }
 
-/// Whose tables a view reads.
+/// The owner of the tables that a view reads.
 #[derive(Clone)]
 pub struct Owner {
     /// The session in which the view's query runs.
     pub session: SessionState,
-    /// What changed since.
+    /// How often each table was changed.
     pub generations: Generations,
-    /// The day on which retention is measured.
+    /// The day that retention periods are compared with.
     pub today: Arc<dyn Fn() -> NaiveDate + Send + Sync>,
 }
 
 /// Whether a view can be read.
 #[derive(Clone, Debug)]
 pub enum State {
-    /// It was verified.
+    /// The view was verified.
     Usable {
-        /// What it is pinned to.
+        /// The version it is pinned to.
         version: Arc<Version>,
-        /// Its query.
+        /// The view's query.
         query: Arc<LogicalPlan>,
         /// The query of its policies.
         policies: Option<Arc<LogicalPlan>>,
-        /// What it shows, where a data folder keeps it or its tables can change unnoticed.
+        /// A digest of what it shows, if a data folder keeps the view or its tables can change unnoticed.
         digest: Option<Digest>,
     },
-    /// Its rows are kept, and follow their table.
+    /// The rows of the view are kept, and follow their table.
     Materialized {
-        /// What is kept.
+        /// The materialized view.
         view: Arc<Materialized>,
-        /// Its query.
+        /// The view's query.
         query: Arc<LogicalPlan>,
         /// The query of its policies.
         policies: Option<Arc<LogicalPlan>>,
     },
-    /// It could not be built.
+    /// The view could not be built.
     Unusable {
         /// Why.
         reason: String,
-        /// Whether it was shown before.
+        /// Whether somebody may have read an earlier version.
         was_shown: bool,
     },
-    /// It is not what it was when its data folder was last open, for this reason.
+    /// The view is not the same as when its data folder was last open, for this reason.
     Stale(String),
 }
 
 impl State {
-    /// Of a view that could not be built, and never was.
+    /// The state of a view that could not be built and was never shown.
     pub fn unusable(reason: impl Into<String>) -> State {
         State::Unusable { reason: reason.into(), was_shown: false }
     }
 
-    /// Whether somebody may have read it.
+    /// Whether somebody may have read the view.
     pub fn was_shown(&self) -> bool {
         match self {
             State::Usable { .. } | State::Materialized { .. } | State::Stale(_) => true,
@@ -101,7 +99,7 @@ impl State {
     }
 }
 
-/// What a session reads of a view, and as whom.
+/// A view, opened for a reader.
 pub(super) struct Opened {
     pub(super) rows: OpenedRows,
     pub(super) reader: Reader,
@@ -111,9 +109,9 @@ pub(super) struct Opened {
 
 /// Where the rows of a view are.
 pub(super) enum OpenedRows {
-    /// A version knows whose they are.
+    /// In memory or in the tables of the view's query; the version's directory knows which rows are needed.
     Of(Arc<Version>),
-    /// The store has them.
+    /// In the store.
     Unread(Unread),
 }
 
@@ -134,7 +132,7 @@ impl AView {
         self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The version it is pinned to, whether or not that is stale.
+    /// The version it is pinned to, even if that is stale.
     pub fn version(&self) -> Option<Arc<Version>> {
         match self.state() {
             State::Usable { version, .. } => Some(version),
@@ -147,10 +145,10 @@ impl AView {
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = state;
     }
 
-    /// Whether what it was made from has changed.
+    /// Whether the tables it was made from have changed.
     ///
     /// # Errors
-    /// Where its tables can't be looked at.
+    /// If its plans can't be walked.
     pub fn is_stale(&self) -> Result<bool> {
         match self.state() {
             State::Materialized { .. } | State::Unusable { .. } => Ok(false),
@@ -175,9 +173,9 @@ impl AView {
         }
     }
 
-    /// Who reads it in a session, and what, where this is asked of its quasi columns. No row is read for it.
-    pub(super) async fn open(&self, session: &dyn Session, comparisons: &[Comparison]) -> Result<Opened> {
-        let options = self.options(session);
+    /// Opens the view for the reader of a session, who compares its quasi columns like this. Reads no row.
+    pub(super) async fn open(&self, session: &dyn Session, comparisons: &[LabelComparison]) -> Result<Opened> {
+        let options = session.config_options().extensions.get::<ViewOptions>().cloned().unwrap_or_default();
         let (version, query, policies, digest) = match self.state() {
             State::Usable { version, query, policies, digest } => (version, query, policies, digest),
             State::Materialized { .. } if options.plan == PlanWish::AnonymizeFirst => {
@@ -185,7 +183,7 @@ impl AView {
                 return Err(external(ViewError::Materialized(MaterializedError::Option { what })));
             }
             State::Materialized { view, query, .. } => {
-                let unread = self.unread(session, view, comparisons.to_vec()).await?;
+                let unread = self.unread(session, view, options.clone(), comparisons.to_vec()).await?;
                 let reader = self.reader(&unread.version, &options)?;
                 return Ok(Opened { rows: OpenedRows::Unread(unread), reader, query, options });
             }
@@ -203,20 +201,16 @@ impl AView {
         Ok(Opened { rows: OpenedRows::Of(version), reader, query, options })
     }
 
-    /// Whether choices that can change unnoticed are still those of the version.
+    /// Whether the choices are still those of the version. Only choices that can change unnoticed are read for it.
     async fn has_its_choices(&self, policies: Option<&LogicalPlan>, digest: Option<&Digest>) -> Result<bool> {
         let Some(policies) = policies else { return Ok(true) };
         if Fingerprint::of(&[policies], &self.owner.generations)?.counts_all_changes() {
             return Ok(true);
         }
-        let failed = |error| external(ViewError::of_query(&self.definition.name, &error));
+        let failed = |error| external(self.definition.failed(error));
         let plan = self.owner.session.create_physical_plan(policies).await.map_err(failed)?;
         let choices = collect(plan, self.owner.session.task_ctx()).await.map_err(failed)?;
         Ok(digest.is_some_and(|digest| digest.has_choices(&choices)))
-    }
-
-    fn options(&self, session: &dyn Session) -> ViewOptions {
-        session.config_options().extensions.get::<ViewOptions>().cloned().unwrap_or_default()
     }
 
     pub(super) fn reader(&self, version: &Version, options: &ViewOptions) -> Result<Reader> {
@@ -225,55 +219,55 @@ impl AView {
         Ok(Reader { pair, today: (self.owner.today)() })
     }
 
-    /// A materialized view, in the state that a session reads.
+    /// A materialized view, in the state of the store that a session reads.
     async fn unread(
         &self,
         session: &dyn Session,
         view: Arc<Materialized>,
-        comparisons: Vec<Comparison>,
+        options: ViewOptions,
+        comparisons: Vec<LabelComparison>,
     ) -> Result<Unread> {
         let fault = || external(ViewError::fault(&self.definition.name));
         let reading = session.config().get_extension::<Reading>().ok_or_else(fault)?;
-        let options = self.options(session);
-        let works = session.config().get_extension::<ReadingTurn>().map(|turn| turn.working());
+        let works = session.config().get_extension::<ReadingTurn>().and_then(|turn| turn.working());
         let unread = tokio::task::spawn_blocking(move || {
-            // It goes on where nobody waits for it any more, and so does the turn.
+            // This goes on even if nobody waits for it any more, and keeps the reader's turn until it ends.
             let _works = works;
-            Unread::of(view, reading, options, &comparisons)
+            Unread::of(view, reading, &options, &comparisons)
         });
         unread.await.map_err(|_| fault())?.map_err(external)
     }
 
-    /// What a session reads of it through these filters.
+    /// What a session reads of the view through these filters.
     pub(super) async fn view_read(&self, session: &dyn Session, filters: &[Expr]) -> Result<ViewRead> {
         let of_quasi: Vec<&Expr> = filters.iter().filter(|filter| self.speaks_of_quasi(filter)).collect();
-        let over_quasi = |filter: &Expr| -> Result<Option<Comparison>> {
-            Ok(Comparison::of(&self.definition, &self.over_quasi(session, filter)?))
+        let over_quasi = |filter: &Expr| -> Result<Option<LabelComparison>> {
+            Ok(LabelComparison::of(&self.definition, &self.over_quasi(session, filter)?))
         };
-        let comparisons: Result<Vec<Option<Comparison>>> = of_quasi.iter().map(|filter| over_quasi(filter)).collect();
-        let comparisons: Vec<Comparison> = comparisons?.into_iter().flatten().collect();
+        let comparisons = of_quasi.iter().filter_map(|filter| over_quasi(filter).transpose());
+        let comparisons: Vec<LabelComparison> = comparisons.collect::<Result<_>>()?;
         let Opened { rows, reader, query, options } = self.open(session, &comparisons).await?;
         let base = Arc::new(self.base(session, query));
         let (wish, role) = (options.plan, options.role);
-        let version = match rows {
-            OpenedRows::Of(version) => version,
+        let (version, plan, source) = match rows {
+            OpenedRows::Of(version) => {
+                let plan = Plan::of(wish, version.choose(reader, &comparisons)?);
+                let source = base.source(&version, reader, &plan).await?;
+                (version, plan, source)
+            }
             OpenedRows::Unread(unread) => {
-                let (version, plan) =
-                    (Arc::clone(&unread.version), Plan::SelectFirst { chosen: unread.chosen.clone() });
-                let source = Source::Unread(Box::new(unread));
-                return Ok(ViewRead { version, reader, comparisons, wish, plan, base, source, matching: None, role });
+                let (version, chosen) = (Arc::clone(&unread.version), unread.chosen.clone());
+                (version, Plan::SelectFirst { chosen }, Source::Unread(Box::new(unread)))
             }
         };
         let matching = match conjunction(of_quasi.into_iter().cloned()) {
             Some(filter) if version.answers_matching() => over_quasi(&filter)?,
             _ => None,
         };
-        let plan = Plan::of(wish, version.choose(reader, &comparisons)?);
-        let source = base.source(&version, reader, &plan).await?;
         Ok(ViewRead { version, reader, comparisons, wish, plan, base, source, matching, role })
     }
 
-    /// What it is made of, in the state of the store that a session reads.
+    /// The view's query, in the state of the store that a session reads.
     fn base(&self, session: &dyn Session, query: Arc<LogicalPlan>) -> Base {
         let mut owner = Arc::clone(&self.owner);
         if let Some(reading) = session.config().get_extension::<Reading>() {
@@ -284,30 +278,22 @@ impl AView {
         Base { definition: Arc::clone(&self.definition), owner, query }
     }
 
-    /// Whether a filter speaks of labels of quasi columns alone, and always says the same.
+    /// Whether a filter names only quasi columns, and always has the same result for the same labels.
     fn speaks_of_quasi(&self, filter: &Expr) -> bool {
-        let quasi: HashSet<&str> = self
-            .definition
-            .columns
-            .iter()
-            .filter(|column| column.role == Role::Quasi)
-            .map(|c| c.name.as_str())
-            .collect();
         let columns = filter.column_refs();
-        let mut is_plain = !columns.is_empty() && !filter.is_volatile();
-        is_plain &= columns.iter().all(|column| quasi.contains(column.name.as_str()));
-        let looked_at = filter.apply(|part| {
-            is_plain &= !matches!(
+        let is_quasi = |column: &&Column| quasi_position(&self.definition, &column.name).is_some();
+        let depends_on_more = |part: &Expr| {
+            Ok(matches!(
                 part,
                 Expr::Exists(_)
                     | Expr::InSubquery(_)
                     | Expr::ScalarSubquery(_)
                     | Expr::OuterReferenceColumn(..)
                     | Expr::Placeholder(_)
-            );
-            Ok(TreeNodeRecursion::Continue)
-        });
-        is_plain && looked_at.is_ok()
+            ))
+        };
+        let is_of_labels = !columns.is_empty() && columns.iter().all(is_quasi);
+        is_of_labels && !filter.is_volatile() && filter.exists(depends_on_more).is_ok_and(|depends| !depends)
     }
 
     fn over_quasi(

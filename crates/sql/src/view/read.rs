@@ -1,15 +1,15 @@
-//! Reading a view: which plan and which classes, and the operator that shows them.
+//! Reading a view: the choice of a plan and of classes, and the operator that shows them.
 //!
 //! | module | its job |
 //! | --- | --- |
 //! | [`plan`] | the two plans there are |
-//! | [`choose`] | the classes whose labels could satisfy what is asked |
+//! | [`choose`] | comparisons with labels, and the classes or rows that could satisfy them |
 //! | [`source`] | where private rows come from |
-//! | [`assemble`] | private rows and their classes as a verified block |
+//! | [`assemble`] | makes a verified block of private rows and their classes |
 //! | [`exec`] | the operator that hands verified blocks to a query |
-//! | [`point`] | a few classes without a plan |
-//! | [`labels`] | the labels that a column can show |
-//! | [`trace`] | a view together with the persons its rows are of, for the owner |
+//! | [`point`] | a few classes, without a plan |
+//! | [`labels`] | the labels that a column shows, as a table |
+//! | [`trace`] | a view together with the identifiers of its rows, for the owner's figures |
 
 pub(super) mod assemble;
 pub(super) mod choose;

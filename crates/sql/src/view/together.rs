@@ -1,16 +1,17 @@
-//! [`fewer_together`]: how alone persons are to somebody who reads several views of them. [`fewer_by_changes`]: and to somebody
-//! who kept an earlier version of one, and sees whose values changed.
+//! [`fewer_together`]: how many persons look alike to a reader of several views. [`fewer_by_changes`]: and to a reader who
+//! kept an earlier version of a view and sees whose values changed.
 //!
 //! # Guarantee
-//! Somebody who reads all the views, and knows who is in which, tells nobody apart from fewer persons than they ask for in
-//! any view that has them in a class: those left are in the same class of each view, and missing where they are missing.
-//! Views are looked at all at once, since three can leave fewer together than any two of them do. Whoever asks a view for
-//! no class is known by it, and hides nobody.
+//! The functions assume a reader who reads all the views and knows which persons are in which view. Persons look alike to
+//! this reader if they are in the same class of each view, and missing from the same views. `None` means that every person
+//! looks like at least as many persons as the person asks for in any view that has the person in a class. All views are
+//! compared at once, because three views can leave fewer persons than any two of them. A person who asks a view for no
+//! class is identified by it, and so gives no cover to others.
 //! # Deviations
-//! Persons are counted, and nothing else: what l-diversity and t-closeness ask is verified for each view by itself.
-//! Persons are the same where their identifiers are.
+//! Only persons are counted. L-diversity and t-closeness are verified for each view by itself. Two persons are the same if
+//! their identifiers are equal.
 //! # Cost
-//! a pass over the persons of each view, with some words of memory for every combination of classes they are in
+//! A pass over the persons of each view, with some words of memory for every combination of classes they are in.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,30 +20,30 @@ use foldhash::quality::RandomState;
 use super::Version;
 use super::version::directory::Directory;
 
-/// More combinations of classes than these are not looked at.
+/// With more combinations of classes than this, the search ends and the answer is 0 persons.
 const MOST_COMBINATIONS: usize = 1 << 26;
 
-/// What one view tells of its persons.
+/// What one view tells about its persons.
 struct Crowds<'a> {
-    /// Everybody it knows, by identifier.
+    /// The identifiers of all its persons.
     persons: Vec<&'a str>,
     /// Persons with the classes they are in.
     members: Vec<(u32, Cell)>,
-    /// Per person how many they ask to hide among.
+    /// For each person, the k that the person asks for.
     k: &'a [u32],
 }
 
-/// Where somebody is in a view.
+/// Where a person is in a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Cell {
     Nowhere,
     Class(u32),
-    /// By themselves, as this person.
+    /// In no class, and so identified as this person.
     Alone(u32),
 }
 
-/// Among how few persons somebody hides from whoever reads all these versions together, where that is fewer than they ask
-/// for.
+/// The size of the smallest set of persons who look alike to a reader of all these versions, among the sets that are
+/// smaller than one of their persons asks for; `None` if there is no such set.
 pub fn fewer_together(versions: &[&Version]) -> Option<u64> {
     let mut combinations: Vec<Vec<&Directory>> = vec![Vec::new()];
     for version in versions {
@@ -59,19 +60,19 @@ pub fn fewer_together(versions: &[&Version]) -> Option<u64> {
     combinations.iter().filter_map(fewer).min()
 }
 
-/// What somebody can tell by the values of a version who kept those of an earlier one.
+/// What a reader who kept the values of an earlier version learns from those of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
-    /// Nothing that the classes do not tell.
+    /// Nothing more than the classes tell.
     Nothing,
-    /// They leave somebody among so many persons, fewer than those ask for.
+    /// A person looks like only this many persons, fewer than the person asks for.
     Fewer(u64),
-    /// Values can't be compared, and may have changed.
+    /// The values can't be compared, and may have changed.
     Unknown,
 }
 
-/// Among how few persons somebody hides from whoever reads both versions and sees which rows are new: persons whose values
-/// changed, and those whose values did not, are told apart.
+/// Compares two versions as a reader of both does who sees which rows are new. Such a reader tells persons whose values
+/// changed apart from persons whose values did not.
 pub fn fewer_by_changes(earlier: &Version, version: &Version) -> Comparison {
     if earlier.fingerprint == version.fingerprint && version.fingerprint.counts_all_changes() {
         return Comparison::Nothing;
@@ -87,7 +88,7 @@ pub fn fewer_by_changes(earlier: &Version, version: &Version) -> Comparison {
         Some((number as u32, Cell::Class(u32::from(is_changed))))
     };
     let members: Vec<(u32, Cell)> = persons.iter().enumerate().filter_map(change).collect();
-    // Whether somebody changed is no class that anybody asks for.
+    // The set of changed persons is not a class, so nobody asks for a k in it.
     let nobody_asks = vec![0; persons.len()];
     let changes = || Crowds { persons: persons.clone(), members: members.clone(), k: &nobody_asks };
     let pairs = earlier.directories.iter().flat_map(|one| version.directories.iter().map(move |other| (one, other)));
@@ -95,7 +96,7 @@ pub fn fewer_by_changes(earlier: &Version, version: &Version) -> Comparison {
     fewer.map_or(Comparison::Nothing, Comparison::Fewer)
 }
 
-/// Whether two versions name nobody alike.
+/// Whether two versions have no identifier in common.
 pub fn share_nobody(one: &Version, other: &Version) -> bool {
     let persons = |version: &'_ Version| -> HashSet<String, RandomState> {
         version.directories.iter().flat_map(Directory::identifiers).map(str::to_owned).collect()
@@ -103,7 +104,7 @@ pub fn share_nobody(one: &Version, other: &Version) -> bool {
     persons(one).is_disjoint(&persons(other))
 }
 
-/// What somebody can do who leaves persons among so many, in words.
+/// In words, what a reader can do if a person looks like this many persons to them.
 pub fn told_together(n_persons: u64) -> String {
     match n_persons {
         0 | 1 => "can single out some persons".to_owned(),
@@ -126,7 +127,8 @@ impl<'a> Crowds<'a> {
     }
 }
 
-/// The smallest set of persons whom all views leave alike, among those that are smaller than somebody in them asks for.
+/// The size of the smallest set of persons who look alike in all views, among the sets that are smaller than one of their
+/// persons asks for.
 fn smallest_crowd(views: &[Crowds<'_>]) -> Option<u64> {
     let mut numbers: HashMap<&str, u32, RandomState> = HashMap::default();
     let mut number_of = |person| {
@@ -136,7 +138,7 @@ fn smallest_crowd(views: &[Crowds<'_>]) -> Option<u64> {
     let of_views: Vec<Vec<u32>> =
         views.iter().map(|view| view.persons.iter().map(|&person| number_of(person)).collect()).collect();
     let mut asked = vec![0; numbers.len()];
-    // Everybody with the crowd they are in so far; who is in several classes is in several crowds.
+    // Every person with the crowd that the person is in so far. A person in several classes is in several crowds.
     let mut crowd_of: Vec<(u32, u32)> = (0..numbers.len() as u32).map(|person| (person, 0)).collect();
     for (view, numbers) in views.iter().zip(of_views) {
         let mut cells = Vec::with_capacity(view.members.len());
@@ -160,8 +162,8 @@ fn smallest_crowd(views: &[Crowds<'_>]) -> Option<u64> {
     sizes.filter(|&(n_persons, k)| n_persons < u64::from(k)).map(|(n_persons, _)| n_persons).min()
 }
 
-/// Crowds, told apart further by where their persons are in one more view. Both are in the order of persons, and so is what
-/// comes of it; it ends where there are too many combinations.
+/// Splits crowds by where their persons are in one more view. Both lists are in the order of persons, and so is the result,
+/// which ends early if there are too many combinations.
 fn refined(crowd_of: &[(u32, u32)], cells: &[(u32, Cell)]) -> Vec<(u32, u32)> {
     let mut finer: HashMap<(u32, Cell), u32, RandomState> = HashMap::default();
     let mut refined = Vec::with_capacity(crowd_of.len());
@@ -215,8 +217,7 @@ mod tests {
         if k < 2 { Cell::Alone(person) } else { Cell::Class(class) }
     }
 
-    /// By the words of the guarantee: for every way to choose one class of each view that somebody is in, all persons who
-    /// could be meant are looked for anew.
+    /// The guarantee, word by word: for every way to choose one class per view of a person, count the persons who fit.
     fn smallest_by_looking(said: &Said) -> Option<u64> {
         let persons: BTreeSet<&String> = said.iter().flat_map(BTreeMap::keys).collect();
         let cells = |view: &BTreeMap<String, (BTreeSet<u32>, u32)>, person: &String| -> Vec<String> {

@@ -1,6 +1,5 @@
-//! [`Version`]: what a view is pinned to: data, definition, DGHs and policies as they were when it was verified.
+//! [`Version`]: what a computed view is pinned to: data, definition, DGHs and policies as they were when it was verified.
 
-pub(super) mod assign;
 pub(super) mod build;
 pub(super) mod digest;
 pub(super) mod directory;
@@ -13,12 +12,15 @@ pub(super) mod shown;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use datafusion::error::Result;
 use kohort_io::PrivateRows;
 use kohort_labels::rewrite::Meanings;
 use kohort_model::{Hierarchy, Role};
 use rayon::prelude::*;
 
 use super::consent::refused_columns;
+use super::read::assemble::Chosen;
+use super::read::choose::LabelComparison;
 use super::{Definition, Fingerprint, Reader, ViewError};
 use crate::parser::{Answers, Purposes};
 use crate::policy::{PairId, Policies, PolicyError};
@@ -29,33 +31,34 @@ use shown::ShownCells;
 /// A view as it was verified.
 #[derive(Debug)]
 pub struct Version {
-    /// Counts the versions of all views of an engine.
+    /// Numbers the versions of all views of an engine.
     pub number: u64,
-    /// What it says.
+    /// The definition.
     pub definition: Arc<Definition>,
-    /// What it was made from.
+    /// The state of the tables it was made from.
     pub fingerprint: Fingerprint,
-    /// Per column what its labels can stand for.
+    /// For each column, what its labels can stand for.
     pub meanings: Meanings,
-    /// What persons allow, where the definition refers to it.
+    /// What persons allow, if the definition refers to policies.
     pub policies: Option<Arc<Policies>>,
     /// Per column its tree.
     pub hierarchies: Vec<Option<Arc<Hierarchy>>>,
-    /// Per column the type of its values.
+    /// For each column, the type of its values.
     pub value_types: Vec<kohort_model::ValueType>,
     /// One for all purposes, or one per pair of purpose and recipient.
     pub(in crate::view) directories: Vec<Directory>,
-    /// What it shows of each person beside labels; `None` where that can't be compared, or need not be.
+    /// What the version shows of each person beside labels; `None` if that can't be compared, or need not be.
     pub(in crate::view) shown: Option<ShownCells>,
-    /// The rows it was verified for, where they are kept.
+    /// The rows it was verified for, if they are kept.
     pub(in crate::view) kept: Option<KeptRows>,
-    /// Per reader the columns that somebody in each class refuses, as far as they were asked for.
+    /// For each reader and class, the columns that somebody in the class refuses. A cache, filled when a reader first
+    /// asks.
     pub(in crate::view) refusals: Mutex<HashMap<Reader, Arc<[u64]>>>,
-    /// What the owner is told of it.
+    /// Figures for the owner.
     pub summary: Summary,
 }
 
-/// What the owner is told of a version.
+/// Figures about a version, for its owner.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
     /// Rows shown.
@@ -66,18 +69,18 @@ pub struct Summary {
     pub k: u64,
     /// Mean loss over the quasi cells of persons in classes.
     pub ncp: f64,
-    /// Sum over persons in classes of how many more look like them than they asked for.
+    /// Over all rows in classes, the sum of persons in the class beyond the k that the row's person asks for.
     pub k_deviation: u64,
-    /// Rows of persons whom no policy speaks of.
+    /// Rows of persons without a policy.
     pub n_denied: u64,
     /// Rows of persons who ask for a k of 0 or 1.
     pub n_alone: u64,
-    /// Rows left over and not shown.
+    /// Rows that fit into no class and are not shown.
     pub n_left_over: u64,
 }
 
 impl Summary {
-    /// The worse of two partitions of one view.
+    /// The worst figures of two partitions of one view.
     pub(in crate::view) fn worse(self, other: Summary) -> Summary {
         if self == Summary::default() {
             return other;
@@ -104,15 +107,16 @@ impl Version {
         }
     }
 
-    /// Who reads, from the purpose and recipient they state.
+    /// The pair of purpose and recipient that a reader states; `None` if the view refers to no policies.
     ///
     /// # Errors
-    /// Where the policies do not know them, or need them and there are none.
+    /// If no policy names them, or one of them is missing.
     pub fn pair(&self, purpose: Option<&str>, recipient: Option<&str>) -> Result<Option<PairId>, PolicyError> {
         self.policies.as_ref().map(|policies| policies.pair(purpose, recipient)).transpose()
     }
 
-    /// Per class the columns that somebody in it refuses to show a reader, bit by bit.
+    /// For each class, the columns that somebody in it refuses to show a reader: bit `p` for the column at position
+    /// `p`.
     pub(in crate::view) fn refusals(&self, reader: Reader) -> Arc<[u64]> {
         let mut known = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         let count = || self.count_refusals(reader);
@@ -124,19 +128,28 @@ impl Version {
         let (Some(policies), Some(pair)) = (self.policies.as_deref(), reader.pair) else {
             return vec![0; directory.n_classes()].into();
         };
-        let of_policy = |&policy: &u32| match policies.choice(pair, policy) {
-            Some(choice) => refused_columns(&choice, &self.definition, reader),
-            None => u64::MAX,
-        };
+        let of_policy = |&policy: &u32| refused_columns(&self.definition, policies, policy, pair, reader.today);
         let of_class =
             |class: u32| directory.policies(class).iter().map(of_policy).fold(0, |all, refused| all | refused);
         (0..directory.n_classes() as u32).into_par_iter().map(of_class).collect::<Vec<u64>>().into()
     }
 
-    /// Puts the trees and types of this version into rows fetched for it.
+    /// The classes that could satisfy all comparisons, as a reader sees them.
+    pub(in crate::view) fn choose(&self, reader: Reader, comparisons: &[LabelComparison]) -> Result<Chosen> {
+        if comparisons.is_empty() {
+            return Ok(Chosen::All);
+        }
+        let (directory, refusals) = (self.directory(reader.pair), self.refusals(reader));
+        let refused = (0..).zip(refusals.iter()).filter(|(_, columns)| **columns != 0).map(|(class, _)| class);
+        let hides = |class: u32, columns: u64| refusals[class as usize] & columns != 0;
+        let classes = directory.labels().choose(&self.definition, comparisons, refused, hides)?;
+        Ok(if classes.len() == directory.n_classes() { Chosen::All } else { Chosen::Classes(classes) })
+    }
+
+    /// Gives rows that were fetched for this version its trees and types.
     ///
     /// # Errors
-    /// Where a value is there that was not when the view was verified.
+    /// [`ViewError::Stale`] if a value is in none of the trees, because it was not there when the view was verified.
     pub(in crate::view) fn attach(&self, private: &mut PrivateRows) -> Result<(), ViewError> {
         for (position, &value_type) in self.value_types.iter().enumerate() {
             private.set_type(position, value_type);
@@ -161,12 +174,12 @@ impl Version {
         self.directories.len() == other.directories.len() && directories.all(|(mine, theirs)| mine.is_same_as(theirs))
     }
 
-    /// What a column says where it may say nothing: the label of everything.
+    /// The label of everything, which a column shows if it must not tell anything.
     pub(in crate::view) fn everything(&self, position: usize) -> &str {
         self.hierarchies[position].as_deref().map_or("*", |hierarchy| hierarchy.label(hierarchy.root()))
     }
 
-    /// Whether only classes with a member of the asked values answer.
+    /// Whether only those classes answer that have a member with the asked values.
     pub fn answers_matching(&self) -> bool {
         self.definition.clauses.answers == Answers::Matching
     }

@@ -1,8 +1,8 @@
-//! [`Codec`]: operators and functions of ours in a plan that is sent to a worker.
+//! [`Codec`]: encodes our own operators and functions in plans for workers.
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::not_impl_err;
@@ -20,6 +20,7 @@ use datafusion_proto::protobuf::PhysicalExprNode;
 use kohort_labels::meaning::Carried;
 use kohort_labels::rewrite::{CarriedPairs, PairsExec};
 use kohort_model::Hierarchy;
+use parking_lot::{Mutex, MutexGuard};
 use prost::Message;
 use serde::{Deserialize, Serialize};
 
@@ -27,13 +28,13 @@ use super::frames::{arrow_bytes, from_json, joined, malformed, parts, schema_of,
 use super::process::Functions;
 use super::remote::{Leaf, Link, RemoteExec};
 
-/// Writes and reads operators and functions that DataFusion does not know.
+/// Encodes and decodes operators and functions that DataFusion does not know.
 pub(super) struct Codec {
-    /// Hierarchies that functions name by number.
+    /// The hierarchies. Functions refer to them by number.
     hierarchies: Mutex<Vec<Arc<Hierarchy>>>,
-    /// Columns of the recursive queries that are being written.
+    /// The columns of the recursive queries that are being encoded.
     recursive: Mutex<HashMap<String, SchemaRef>>,
-    /// What a worker knows besides.
+    /// The parts that only a worker has.
     worker: Option<(Arc<Link>, Functions)>,
 }
 
@@ -43,7 +44,7 @@ impl fmt::Debug for Codec {
     }
 }
 
-/// An operator of ours.
+/// One of our own operators.
 #[derive(Serialize, Deserialize)]
 enum Operator {
     Remote { number: usize, n_partitions: usize, shown: String },
@@ -53,29 +54,25 @@ enum Operator {
 }
 
 impl Codec {
-    /// One that writes plans, or reads expressions of DataFusion's functions alone.
+    /// A codec that encodes plans, or decodes expressions with DataFusion's own functions only.
     pub(super) fn plain() -> Codec {
         Codec { hierarchies: Mutex::default(), recursive: Mutex::default(), worker: None }
     }
 
-    /// One that reads plans in a worker.
+    /// A codec that decodes plans in a worker.
     pub(super) fn of_worker(hierarchies: Vec<Arc<Hierarchy>>, link: Arc<Link>, functions: Functions) -> Codec {
         let hierarchies = Mutex::new(hierarchies);
         Codec { hierarchies, recursive: Mutex::default(), worker: Some((link, functions)) }
     }
 
-    /// The hierarchies of the functions that were written.
+    /// The hierarchies of the functions encoded so far.
     pub(super) fn hierarchies(&self) -> MutexGuard<'_, Vec<Arc<Hierarchy>>> {
-        self.hierarchies.lock().unwrap_or_else(PoisonError::into_inner)
+        self.hierarchies.lock()
     }
 
-    fn recursive(&self) -> MutexGuard<'_, HashMap<String, SchemaRef>> {
-        self.recursive.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The columns that a work table reads of its query, found by their names.
+    /// The columns of its query that a work table reads, found by name.
     fn projection(&self, table: &WorkTableExec) -> Result<(SchemaRef, Vec<usize>)> {
-        let Some(all) = self.recursive().get(table.name()).cloned() else { return Err(malformed()) };
+        let Some(all) = self.recursive.lock().get(table.name()).cloned() else { return Err(malformed()) };
         let mut projection = Vec::new();
         for field in table.schema().fields() {
             let mut places = all.fields().iter().enumerate().filter(|(_, known)| known.name() == field.name());
@@ -106,7 +103,7 @@ impl PhysicalExtensionCodec for Codec {
         } else if let Some(pairs) = node.downcast_ref::<PairsExec>() {
             Operator::Pairs(Box::new(pairs.carried(&mut self.hierarchies()).ok_or_else(malformed)?))
         } else if let Some(query) = node.downcast_ref::<RecursiveQueryExec>() {
-            self.recursive().insert(query.name().to_owned(), query.schema());
+            self.recursive.lock().insert(query.name().to_owned(), query.schema());
             rest.push(arrow_bytes(&query.schema(), None)?);
             Operator::Recursive { name: query.name().to_owned(), is_distinct: query.is_distinct() }
         } else if let Some(table) = node.downcast_ref::<WorkTableExec>() {
@@ -159,7 +156,7 @@ impl PhysicalExtensionCodec for Codec {
     }
 
     fn try_encode_udf(&self, function: &ScalarUDF, buf: &mut Vec<u8>) -> Result<()> {
-        // Others are found by their names.
+        // Other functions are found by name.
         if let Some(carried) = Carried::of(function, &mut self.hierarchies()) {
             *buf = to_json(&carried)?;
         }

@@ -1,4 +1,4 @@
-//! Messages between the server and a worker: a kind, a length, and bytes.
+//! Messages between the server and a worker. A message is a kind, a length, and bytes.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -16,32 +16,28 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use super::Asker;
 use crate::SqlError;
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// To the worker: [`Begin`] and the plan.
+    /// To the worker: a [`Begin`] and the plan.
     Begin,
-    /// To the server: [`Kind::Begin`] was received, and nothing was done yet.
+    /// To the server: [`Kind::Begin`] was received, and execution has not started.
     Begun,
     /// To the worker: rows of a leaf. To the server: rows of the answer.
     Rows,
-    /// To the worker: a leaf has no more rows. To the server: the answer has.
+    /// To the worker: a leaf has no more rows. To the server: the answer has no more rows.
     End,
-    /// To the server: [`Next`] and conditions on the leaf's rows.
+    /// To the server: a [`Next`] and conditions on the leaf's rows.
     Next,
-    /// To the server: [`Failed`].
+    /// To the server: a [`Failed`].
     Failed,
 }
 
 impl Kind {
     const ALL: [Kind; 6] = [Kind::Begin, Kind::Begun, Kind::Rows, Kind::End, Kind::Next, Kind::Failed];
 
-    fn byte(self) -> u8 {
-        self as u8
-    }
-
     fn of(byte: u8) -> io::Result<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.byte() == byte).ok_or_else(|| io::ErrorKind::InvalidData.into())
+        Kind::ALL.into_iter().find(|kind| *kind as u8 == byte).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 }
 
@@ -52,16 +48,16 @@ pub(super) struct Frame {
     pub(super) body: Vec<u8>,
 }
 
-/// What a worker needs to know before its plan.
+/// The settings that a worker needs before it reads its plan.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Begin {
-    /// Bytes that the statement may take.
+    /// Bytes that the statement may use.
     pub(super) memory: usize,
-    /// Who asked.
+    /// The user.
     pub(super) asker: Asker,
-    /// Options of the session that differ from what they are at first.
+    /// Options of the session that differ from the defaults.
     pub(super) options: Vec<(String, String)>,
-    /// Labels and parents of the hierarchies that the plan's functions name by number.
+    /// Labels and parents of the hierarchies. The plan's functions refer to hierarchies by number.
     pub(super) hierarchies: Vec<Vec<(String, u32)>>,
 }
 
@@ -72,7 +68,7 @@ pub(super) struct Next {
     pub(super) partition: usize,
 }
 
-/// Why a statement failed in its worker. Nothing that quotes a cell is told.
+/// Why a statement failed in its worker, without any cell.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Failed {
     OutOfMemory,
@@ -81,7 +77,7 @@ pub(super) enum Failed {
     DivisionByZero,
     NotImplemented(String),
     Running(String),
-    /// A panic, and where.
+    /// A panic, and its place in the code.
     Fault(String),
 }
 
@@ -124,7 +120,7 @@ impl Frame {
         Ok(Frame::new(Kind::Rows, arrow_bytes(&batch.schema(), Some(batch))?))
     }
 
-    /// The batch of [`Frame::rows`], which keeps the message rather than a copy of it.
+    /// The batch of [`Frame::rows`], which refers to the message's bytes instead of copying them.
     pub(super) fn batch(self) -> Result<RecordBatch> {
         let batch = StreamDecoder::new().decode(&mut Buffer::from(self.body))?;
         batch.ok_or_else(|| internal_datafusion_err!("a message without its rows"))
@@ -133,21 +129,21 @@ impl Frame {
     fn header(&self) -> io::Result<[u8; 5]> {
         let length = u32::try_from(self.body.len()).map_err(|_| io::ErrorKind::InvalidData)?;
         let [a, b, c, d] = length.to_le_bytes();
-        Ok([self.kind.byte(), a, b, c, d])
+        Ok([self.kind as u8, a, b, c, d])
     }
 
     fn length([_, a, b, c, d]: [u8; 5]) -> usize {
         u32::from_le_bytes([a, b, c, d]) as usize
     }
 
-    /// Writes it and waits until it is written.
+    /// Writes the message, and blocks until it is written.
     pub(super) fn write(&self, to: &mut impl Write) -> io::Result<()> {
         to.write_all(&self.header()?)?;
         to.write_all(&self.body)?;
         to.flush()
     }
 
-    /// Waits for a message.
+    /// Reads a message, and blocks until it is there.
     pub(super) fn read(from: &mut impl Read) -> io::Result<Frame> {
         let mut header = [0; 5];
         from.read_exact(&mut header)?;
@@ -156,14 +152,14 @@ impl Frame {
         Ok(Frame::new(Kind::of(header[0])?, body))
     }
 
-    /// [`Frame::write`] for those who have something else to do meanwhile.
+    /// Like [`Frame::write`], but asynchronous.
     pub(super) async fn send(&self, to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
         to.write_all(&self.header()?).await?;
         to.write_all(&self.body).await?;
         to.flush().await
     }
 
-    /// [`Frame::read`] for those who have something else to do meanwhile, where they may take a body of so many bytes.
+    /// Like [`Frame::read`], but asynchronous. `may_take` decides whether a body of a given length is accepted.
     pub(super) async fn receive(
         from: &mut (impl AsyncRead + Unpin),
         may_take: impl Fn(usize) -> bool,
@@ -180,7 +176,7 @@ impl Frame {
     }
 }
 
-/// A schema, and a batch of it where there is one.
+/// A schema, and a batch with that schema if there is one.
 pub(super) fn arrow_bytes(schema: &Schema, batch: Option<&RecordBatch>) -> Result<Vec<u8>> {
     let mut writer = StreamWriter::try_new(Vec::new(), schema)?;
     if let Some(batch) = batch {
@@ -194,7 +190,7 @@ pub(super) fn schema_of(bytes: &[u8]) -> Result<SchemaRef> {
     Ok(Arc::clone(&StreamReader::try_new(bytes, None)?.schema()))
 }
 
-/// Several texts of bytes as one.
+/// Joins several byte strings into one.
 pub(super) fn joined<T: AsRef<[u8]>>(parts: impl IntoIterator<Item = T>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for part in parts {
@@ -217,7 +213,7 @@ pub(super) fn parts(mut bytes: &[u8]) -> Result<Vec<&[u8]>> {
     if bytes.is_empty() { Ok(parts) } else { Err(malformed()) }
 }
 
-/// A message that is none of ours.
+/// The error for a message that can't be understood.
 pub(super) fn malformed() -> DataFusionError {
     internal_datafusion_err!("a message between the server and a worker is malformed")
 }

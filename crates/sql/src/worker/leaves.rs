@@ -1,5 +1,5 @@
-//! [`split`]: what of a plan runs in a worker, and the leaves that stay in the server. [`is_bounded`]: plans that need no
-//! worker.
+//! [`split`]: separates the part of a plan that runs in a worker from the leaves that stay in the server.
+//! [`is_bounded`]: recognizes plans that need no worker.
 
 use std::sync::Arc;
 
@@ -18,15 +18,15 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displaya
 use super::remote::{Leaf, RemoteExec};
 use crate::view::AnonymizeExec;
 
-/// A plan in two processes.
+/// A plan for two processes.
 pub(super) struct Split {
-    /// Runs in the worker.
+    /// The part that runs in the worker.
     pub(super) plan: Arc<dyn ExecutionPlan>,
-    /// Run in the server, by the numbers that the plan asks for.
+    /// The leaves that run in the server. The plan refers to them by number.
     pub(super) leaves: Vec<Arc<dyn ExecutionPlan>>,
 }
 
-/// Puts a [`RemoteExec`] in place of each leaf that reads something.
+/// Replaces each leaf that reads data by a [`RemoteExec`].
 pub(super) fn split(plan: Arc<dyn ExecutionPlan>) -> Result<Split> {
     let mut leaves = Vec::new();
     let split = plan.transform_up(|node| {
@@ -46,21 +46,21 @@ pub(super) fn split(plan: Arc<dyn ExecutionPlan>) -> Result<Split> {
     Ok(Split { plan: split.data, leaves })
 }
 
-/// Leaves whose rows are made from the plan alone. Those of `generate_series` are not among them: what is sent of it forgets
-/// which columns are wanted.
+/// Whether a leaf makes its rows from the plan alone. `generate_series` does not count, because its encoding loses the
+/// choice of columns.
 fn reads_nothing(leaf: &Arc<dyn ExecutionPlan>) -> bool {
     leaf.is::<PlaceholderRowExec>() || leaf.is::<EmptyExec>() || leaf.is::<WorkTableExec>()
 }
 
-/// Whether a plan hands rows of one leaf through, batch by batch: it computes nothing, so it holds no more than the leaf
-/// does, and stops between two batches.
+/// Whether a plan only passes on the rows of one leaf. Such a plan computes nothing, so it needs no more memory than
+/// the leaf and can be stopped between two batches.
 pub(super) fn is_bounded(plan: &Arc<dyn ExecutionPlan>) -> bool {
     match plan.children()[..] {
         [] => !plan.is::<WorkTableExec>(),
         [input] => {
             let passes_on = match plan.downcast_ref::<ProjectionExec>() {
                 Some(projection) => projection.expr().iter().all(|part| {
-                    // A literal stands beside each row, so there must be one row only.
+                    // A literal is repeated for each row, so allow it only with a single row.
                     part.expr.is::<Column>() || (part.expr.is::<Literal>() && input.is::<PlaceholderRowExec>())
                 }),
                 None => {

@@ -1,36 +1,37 @@
-//! [`Workers`]: processes that wait for a statement, so that a statement need not wait for its process to start.
+//! [`Workers`]: idle worker processes, so that a statement need not wait for a process to start.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::net::UnixStream;
 use tokio::runtime::Handle;
 
 use super::WORKER;
 
-/// Starts workers, and keeps some that have started.
+/// Starts workers, and keeps some idle ones.
 pub struct Workers {
     program: PathBuf,
     n_waiting: usize,
     waiting: Mutex<Vec<Process>>,
-    /// Statements that have a process.
+    /// The number of statements that have a process.
     n_running: Arc<AtomicUsize>,
-    /// Hears of what processes say. Other runtimes may be busy.
+    /// The runtime that receives messages of processes. Other runtimes may be busy.
     runtime: Handle,
 }
 
 impl Workers {
-    /// Workers that this program becomes with the argument [`WORKER`], of which some always wait.
+    /// Starts `n_waiting` idle workers, which are this program with the argument [`WORKER`].
     ///
     /// # Errors
-    /// Where it can't be started.
+    /// If a worker can't be started.
     /// # Panics
-    /// Outside of a runtime.
+    /// If called outside of a runtime.
     pub fn start(program: PathBuf, n_waiting: usize) -> io::Result<Arc<Workers>> {
         let (waiting, n_running, runtime) = (Mutex::default(), Arc::default(), Handle::current());
         let workers = Workers { program, n_waiting, waiting, n_running, runtime };
@@ -38,18 +39,18 @@ impl Workers {
         Ok(Arc::new(workers))
     }
 
-    /// How many statements have a process: one that was killed counts until the system has taken back what it held.
+    /// The number of statements that have a process. A killed process counts until the system has freed its memory.
     pub fn n_running(&self) -> usize {
         self.n_running.load(Ordering::Acquire)
     }
 
-    /// A worker for one statement: one that waits, where there is one. It may have been killed while it waited, and the
-    /// system does not say so at once, so only its [`Kind::Begun`](super::frames::Kind::Begun) shows that it is there.
+    /// A worker for one statement, an idle one if possible. An idle worker may have been killed without our knowledge,
+    /// so only its [`Kind::Begun`](super::frames::Kind::Begun) shows that it is alive.
     pub(super) fn take(self: &Arc<Self>) -> io::Result<Process> {
-        let waiting = self.waiting().pop();
+        let waiting = self.waiting.lock().pop();
         let workers = Arc::downgrade(self);
         self.runtime.spawn_blocking(move || {
-            // Where no other can be started, the next statement tries and says so.
+            // If no other worker can be started now, the next statement tries again and reports the failure.
             workers.upgrade().map(|workers| workers.fill())
         });
         match waiting {
@@ -58,7 +59,7 @@ impl Workers {
         }
     }
 
-    /// A worker for one statement that starts now.
+    /// Starts a new worker for one statement.
     pub(super) fn take_new(&self) -> io::Result<Process> {
         Ok(self.counted(self.spawn()?))
     }
@@ -70,15 +71,11 @@ impl Workers {
     }
 
     fn fill(&self) -> io::Result<()> {
-        while self.waiting().len() < self.n_waiting {
+        while self.waiting.lock().len() < self.n_waiting {
             let process = self.spawn()?;
-            self.waiting().push(process);
+            self.waiting.lock().push(process);
         }
         Ok(())
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Vec<Process>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn spawn(&self) -> io::Result<Process> {
@@ -89,7 +86,7 @@ impl Workers {
         drop(runtime);
         let mut command = Command::new(&self.program);
         command.arg(WORKER).env_clear();
-        // Memory that mimalloc reserves counts as taken unless it is committed in pieces.
+        // Otherwise all memory that mimalloc reserves would count towards the limit.
         command.env("MIMALLOC_ARENA_EAGER_COMMIT", "0");
         command.stdin(OwnedFd::from(its)).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn()?;
@@ -97,17 +94,17 @@ impl Workers {
     }
 }
 
-/// A worker. It is killed where this is dropped.
+/// A worker process, which is killed when this is dropped.
 pub(super) struct Process {
-    /// `None` once somebody waits for its end.
+    /// The process; `None` once its end is awaited.
     child: Option<Child>,
     pub(super) socket: UnixStream,
-    /// `None` of one that waits.
+    /// Counts the statement; `None` while the worker is idle.
     runs: Option<Runs>,
     runtime: Handle,
 }
 
-/// Counts a statement that has a process.
+/// Counts one statement that has a process, until it is dropped.
 struct Runs(Arc<AtomicUsize>);
 
 impl Drop for Runs {
@@ -117,7 +114,7 @@ impl Drop for Runs {
 }
 
 impl Process {
-    /// How a worker that says nothing any more has ended.
+    /// The exit status of a worker whose socket was closed.
     pub(super) async fn ended(&mut self) -> Option<ExitStatus> {
         let mut child = self.child.take()?;
         self.runtime.spawn_blocking(move || child.wait().ok()).await.ok()?
@@ -127,7 +124,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         let Some(mut child) = self.child.take() else { return };
-        // It may have ended by itself. Until somebody has asked how, the system keeps its number.
+        // The process may have ended already, so ignore the error. `wait` below lets the system free it.
         let _ = child.kill();
         let runs = self.runs.take();
         self.runtime.spawn_blocking(move || {

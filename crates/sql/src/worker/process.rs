@@ -1,15 +1,15 @@
-//! [`run`]: what a worker does.
+//! [`run`]: the main function of a worker.
 //!
-//! One thread executes the plan, another reads what the server says: where the server is gone, the process ends, whatever
-//! it computes.
+//! One thread executes the plan, and another reads messages of the server. When the server is gone, the process ends at
+//! once.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
@@ -24,6 +24,7 @@ use datafusion_proto::bytes::physical_plan_from_bytes_with_proto_converter;
 use datafusion_proto::physical_plan::DeduplicatingProtoConverter;
 use futures::StreamExt;
 use kohort_model::Hierarchy;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::codec::Codec;
@@ -32,28 +33,28 @@ use super::remote::Link;
 use crate::exact::{self, exact_sum};
 use crate::parser::STACK;
 
-/// Bytes that a worker may take beyond its statement's share: for its plan, and for the batches at hand.
+/// Bytes that a worker may use beyond its statement's share, for its plan and the current batches.
 const BESIDES: u64 = 32 << 20;
 
-/// Who asks for something.
+/// The user who runs a statement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asker {
-    /// Their name.
+    /// The user's name.
     pub user: String,
-    /// The views they may read.
+    /// The views that the user may read.
     pub views: Vec<String>,
 }
 
-/// Functions that statements may call, beside DataFusion's.
+/// Functions that statements may call in addition to DataFusion's.
 #[derive(Clone, Copy)]
 pub struct Functions {
-    /// Those that go before DataFusion's of the same names, for somebody who asks.
+    /// Functions for this user that replace DataFusion's functions of the same names.
     pub own: fn(asker: &Asker) -> Vec<ScalarUDF>,
-    /// Others, by name: made when a plan calls the first of them.
+    /// Other functions by name. They are created when a plan calls the first of them.
     pub others: fn(name: &str) -> Option<Arc<ScalarUDF>>,
 }
 
-/// Executes one plan that is read from stdin, a socket, and writes its rows there.
+/// Reads one plan from stdin, which is a socket, executes it, and writes its rows to the same socket.
 pub fn run(functions: Functions) -> ExitCode {
     let thread = std::thread::Builder::new().stack_size(STACK).spawn(move || serve(functions));
     match thread.map(std::thread::JoinHandle::join) {
@@ -63,7 +64,7 @@ pub fn run(functions: Functions) -> ExitCode {
 }
 
 fn serve(functions: Functions) -> io::Result<()> {
-    // Stdin is a socket.
+    // Stdin is a socket, so it can be written too.
     let from = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let to = from.try_clone()?;
     let (heard, said) = sync_channel(1);
@@ -74,16 +75,17 @@ fn serve(functions: Functions) -> io::Result<()> {
                 break;
             }
         }
-        // Nobody waits for the statement.
+        // The server is gone, so nobody waits for the statement.
         std::process::exit(0);
     })?;
-    // Whatever takes time and is the same for all statements is done before there is one.
+    // Do the slow work that is the same for all statements before a statement arrives.
     let state = SessionStateBuilder::new().with_default_features().build();
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let fault = note_faults();
     let Ok(frame) = said.recv() else { return Ok(()) };
     let link = Arc::new(Link::new(to, said));
-    // From here on the loss of this process is the failure of its statement: before, the server starts another process.
+    // If this process ends after this message, the statement fails. If it ends earlier, the server starts another
+    // process.
     link.send(&Frame::new(Kind::Begun, Vec::new())).map_err(io::Error::other)?;
     let (begin, plan) = begin(&frame).map_err(io::Error::other)?;
     limit_memory(begin.memory as u64)?;
@@ -92,7 +94,7 @@ fn serve(functions: Functions) -> io::Result<()> {
     let last = match executed {
         Ok(Ok(())) => Frame::new(Kind::End, Vec::new()),
         Ok(Err(error)) => failed(&Failed::of(error)),
-        Err(_) => failed(&Failed::Fault(fault.lock().unwrap_or_else(PoisonError::into_inner).clone())),
+        Err(_) => failed(&Failed::Fault(fault.lock().clone())),
     };
     link.send(&last).map_err(io::Error::other)
 }
@@ -101,13 +103,13 @@ fn failed(why: &Failed) -> Frame {
     Frame::new(Kind::Failed, to_json(why).unwrap_or_default())
 }
 
-/// Where a panic happened. What it says might hold a cell.
+/// Notes the place of a panic, but not its message, which may contain a cell.
 fn note_faults() -> Arc<Mutex<String>> {
     let place = Arc::new(Mutex::new(String::new()));
     let noted = Arc::clone(&place);
     std::panic::set_hook(Box::new(move |panic| {
         let location = panic.location().map(|location| format!("{}:{}", location.file(), location.line()));
-        *noted.lock().unwrap_or_else(PoisonError::into_inner) = location.unwrap_or_default();
+        *noted.lock() = location.unwrap_or_default();
     }));
     place
 }
@@ -119,24 +121,24 @@ fn begin(frame: &Frame) -> Result<(Begin, &[u8])> {
     }
 }
 
-/// Bounds what this process takes from here on. There is no way back.
+/// Limits the memory that this process may use from now on. The limit can't be raised again.
 #[cfg(target_os = "linux")]
 fn limit_memory(share: u64) -> io::Result<()> {
     use nix::sys::resource::{Resource, setrlimit};
     let most = taken()?.saturating_add(BESIDES).saturating_add(share);
     setrlimit(Resource::RLIMIT_DATA, most, most)?;
-    // Where it ends for want of memory, its rows are not to lie in a file.
+    // No core dumps, because they would contain rows.
     setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
     Ok(())
 }
 
-/// Other systems do not count what a process writes to.
+/// Other systems have no limit on the memory that a process writes to.
 #[cfg(not(target_os = "linux"))]
 fn limit_memory(_: u64) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Bytes that count against the limit already.
+/// Bytes that already count towards the limit.
 #[cfg(target_os = "linux")]
 fn taken() -> io::Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
@@ -148,7 +150,7 @@ fn taken() -> io::Result<u64> {
 struct Worker {
     link: Arc<Link>,
     functions: Functions,
-    /// With DataFusion's functions.
+    /// The session state with DataFusion's functions.
     state: SessionState,
 }
 

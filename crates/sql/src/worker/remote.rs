@@ -1,13 +1,13 @@
 //! [`RemoteExec`]: a leaf of a plan whose rows are in the server's process.
 //!
-//! The server puts one in place of each leaf that reads something, and keeps the leaf. The worker asks for rows batch by
-//! batch, so nothing piles up on either side. Conditions that joins above the leaf have found by then, such as "one of
-//! these keys", go with the first question: the view's operator leaves out classes that satisfy none.
+//! The server replaces each leaf that reads data by a `RemoteExec`, and keeps the leaf. The worker asks for rows batch
+//! by batch, so nothing piles up on either side. The first request also has the conditions that joins above the leaf
+//! have found, such as "one of these keys", so that the view's operator can skip classes without a match.
 
 use std::fmt;
 use std::fs::File;
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -21,39 +21,40 @@ use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSe
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use datafusion_proto::physical_plan::to_proto::serialize_physical_expr;
+use parking_lot::Mutex;
 use prost::Message;
 
 use super::codec::Codec;
 use super::frames::{Frame, Kind, Next, joined, malformed, to_json};
 use crate::leaf::{methods_of_leaf, properties_of_leaf};
 
-/// Conditions that are longer are not sent: rows that they would leave out are dropped in the worker.
+/// Conditions with more bytes are not sent. The worker then filters the rows itself.
 const MOST_OF_CONDITION: usize = 1 << 20;
 
 /// Rows of a leaf in the server's process.
 pub(super) struct RemoteExec {
     pub(super) leaf: Leaf,
-    /// What joins above let through.
+    /// Conditions of the joins above.
     pub(super) conditions: Vec<Arc<dyn PhysicalExpr>>,
     properties: Arc<PlanProperties>,
-    /// `None` in the server, where it does not run.
+    /// The connection to the server; `None` in the server itself, where this operator never runs.
     server: Option<Arc<Link>>,
     metrics: ExecutionPlanMetricsSet,
 }
 
-/// Which leaf it is.
+/// The leaf that it replaces.
 #[derive(Clone)]
 pub(super) struct Leaf {
     pub(super) number: usize,
     pub(super) n_partitions: usize,
     pub(super) schema: SchemaRef,
-    /// As EXPLAIN ANALYZE shows it.
+    /// The leaf's line in EXPLAIN ANALYZE.
     pub(super) shown: String,
 }
 
 impl RemoteExec {
     pub(super) fn new(leaf: Leaf, conditions: Vec<Arc<dyn PhysicalExpr>>, server: Option<Arc<Link>>) -> RemoteExec {
-        // A plan is not optimized again after its leaves were replaced, so nothing needs to be claimed of order or keys.
+        // The plan is not optimized again after this, so the order and keys of the leaf are not needed.
         let properties = properties_of_leaf(&leaf.schema, leaf.n_partitions);
         let metrics = ExecutionPlanMetricsSet::new();
         RemoteExec { leaf, conditions, properties, server, metrics }
@@ -96,11 +97,11 @@ impl ExecutionPlan for RemoteExec {
     }
 
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let Some(server) = self.server.clone() else { return internal_err!("rows are remote for workers alone") };
+        let Some(server) = self.server.clone() else { return internal_err!("RemoteExec runs only in workers") };
         let (number, mut conditions) = (self.leaf.number, self.conditions.clone());
         let metrics = BaselineMetrics::new(&self.metrics, partition);
         let batches = std::iter::from_fn(move || {
-            // Filters of joins are as complete as they get once the first row is wanted.
+            // Filters of joins are complete when the first row is wanted.
             let batch = server.next(number, partition, std::mem::take(&mut conditions)).transpose()?;
             if let Ok(batch) = &batch {
                 metrics.record_output(batch.num_rows());
@@ -112,7 +113,7 @@ impl ExecutionPlan for RemoteExec {
     }
 }
 
-/// The worker's end of the messages. One thread executes the plan, so an answer follows its question.
+/// The worker's end of the connection. One thread executes the plan, so each request is followed by its own answer.
 pub(super) struct Link {
     ends: Mutex<(File, Receiver<Frame>)>,
 }
@@ -123,11 +124,11 @@ impl Link {
     }
 
     pub(super) fn send(&self, frame: &Frame) -> Result<()> {
-        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ends = self.ends.lock();
         Ok(frame.write(&mut ends.0)?)
     }
 
-    /// The next rows of a leaf, `None` after the last.
+    /// The next rows of a leaf; `None` after the last.
     fn next(
         &self,
         leaf: usize,
@@ -137,7 +138,7 @@ impl Link {
         let mut sent = vec![to_json(&Next { leaf, partition })?];
         sent.extend(conditions.into_iter().filter_map(written));
         let frame = Frame::new(Kind::Next, joined(&sent));
-        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ends = self.ends.lock();
         frame.write(&mut ends.0)?;
         let Ok(answer) = ends.1.recv() else { return exec_err!("the server is gone") };
         match answer.kind {
@@ -148,7 +149,7 @@ impl Link {
     }
 }
 
-/// A condition as it is now, as bytes; `None` where it can't be sent or says nothing of the leaf's columns.
+/// The current state of a condition as bytes; `None` if it can't be sent or does not restrict the leaf's columns.
 fn written(condition: Arc<dyn PhysicalExpr>) -> Option<Vec<u8>> {
     let now = datafusion::physical_expr_common::physical_expr::snapshot_physical_expr(condition).ok()?;
     if collect_columns(&now).is_empty() {

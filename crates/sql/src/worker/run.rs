@@ -1,8 +1,7 @@
-//! [`Workers::execute`]: a statement in its worker, as the server sees it.
+//! [`Workers::execute`]: the server's side of a statement in a worker.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{RecordBatch, UInt32Array};
@@ -18,7 +17,7 @@ use datafusion_proto::bytes::physical_plan_to_bytes_with_proto_converter;
 use datafusion_proto::physical_plan::DeduplicatingProtoConverter;
 use datafusion_proto::physical_plan::from_proto::parse_physical_expr;
 use datafusion_proto::protobuf::PhysicalExprNode;
-use futures::StreamExt;
+use futures::{Stream, StreamExt, TryStreamExt};
 use kohort_model::Hierarchy;
 use prost::Message;
 
@@ -31,19 +30,19 @@ use crate::SqlError;
 use crate::readers::{ReadingTurn, ReadsView};
 use crate::view::AnonymizeExec;
 
-/// The part of what a login may still take that its next statement gets, as a divisor.
+/// A statement gets the login's remaining memory divided by this.
 const SHARE: usize = 4;
-/// The least part of what a login may take in all that a statement gets, as a divisor.
+/// A statement gets at least the login's whole memory divided by this.
 const LEAST_SHARE: usize = 32;
-/// Bytes of a statement where nobody has said how many there are.
+/// The memory of a statement in bytes if there is no limit.
 const OF_UNLIMITED: usize = 1 << 30;
 
 impl Workers {
-    /// Rows of a plan. It runs in a worker, but for the leaves that read something, and for plans that only pass rows on.
-    /// The worker starts with the first look at the rows, and ends where nobody looks any more.
+    /// Executes a plan in a worker, except for the leaves that read data, and for plans that only pass on rows. The
+    /// worker starts when the first rows are wanted, and ends when the stream is dropped.
     ///
     /// # Errors
-    /// Where the plan can't be sent to a worker.
+    /// If the plan can't be sent to a worker.
     pub(crate) fn execute(
         self: &Arc<Self>,
         plan: Arc<dyn ExecutionPlan>,
@@ -62,12 +61,12 @@ impl Workers {
         let begin =
             Begin { memory: 0, asker, options: changed_options(context.session_config().options()), hierarchies };
         let unstarted = Unstarted { workers: Arc::clone(self), begin, plan: plan.into(), leaves, context };
-        let rows = futures::stream::try_unfold(WorkerStatement::Unstarted(Box::new(unstarted)), WorkerStatement::next);
+        let rows = futures::stream::once(unstarted.start()).map_ok(RunningPlan::rows).try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
     }
 }
 
-/// Options that a session has set.
+/// The options that a session has set.
 fn changed_options(options: &ConfigOptions) -> Vec<(String, String)> {
     let initial = ConfigOptions::default().entries();
     let is_initial =
@@ -77,31 +76,13 @@ fn changed_options(options: &ConfigOptions) -> Vec<(String, String)> {
     changed.filter_map(|entry| Some((entry.key, entry.value?))).collect()
 }
 
-/// A statement that no worker has yet.
+/// A statement that has no worker yet.
 struct Unstarted {
     workers: Arc<Workers>,
     begin: Begin,
     plan: Vec<u8>,
     leaves: Vec<Arc<dyn ExecutionPlan>>,
     context: Arc<TaskContext>,
-}
-
-/// A statement on its way.
-enum WorkerStatement {
-    Unstarted(Box<Unstarted>),
-    RunningPlan(Box<RunningPlan>),
-}
-
-impl WorkerStatement {
-    /// The next rows, `None` after the last.
-    async fn next(self) -> Result<Option<(RecordBatch, WorkerStatement)>> {
-        let mut running = match self {
-            WorkerStatement::Unstarted(plan) => Box::new(plan.start().await?),
-            WorkerStatement::RunningPlan(running) => running,
-        };
-        let batch = running.next().await?;
-        Ok(batch.map(|batch| (batch, WorkerStatement::RunningPlan(running))))
-    }
 }
 
 impl Unstarted {
@@ -111,7 +92,7 @@ impl Unstarted {
         begin.memory = memory.size();
         let frame = Frame::new(Kind::Begin, joined([to_json(&begin)?, plan]));
         let process = begun(&workers, &frame).await?;
-        // Views are being read until the last of them was.
+        // Keep the turn until the last row of the views was read.
         let turn = context.session_config().get_extension::<ReadingTurn>();
         let reads = turn.as_ref().filter(|_| !leaves.is_empty()).map(ReadingTurn::reading);
         let leaves = leaves.into_iter().map(LeafRows::new).collect();
@@ -119,10 +100,10 @@ impl Unstarted {
     }
 }
 
-/// A worker that has received its statement. A worker that waited may have been killed meanwhile; nothing was executed then,
-/// so another one starts, and its loss is the failure of the statement.
+/// A worker that has received the statement. An idle worker may have been killed. It has executed nothing then, so
+/// another one is started. If that one is lost too, the statement fails.
 async fn begun(workers: &Arc<Workers>, frame: &Frame) -> Result<Process> {
-    let no_worker = |error: io::Error| external(SqlError::NoWorker { kind: error.kind() });
+    let no_worker = |error: io::Error| SqlError::NoWorker { kind: error.kind() };
     let mut process = workers.take().map_err(no_worker)?;
     if process.begin(frame).await.is_ok() {
         return Ok(process);
@@ -135,7 +116,7 @@ async fn begun(workers: &Arc<Workers>, frame: &Frame) -> Result<Process> {
     }
 }
 
-/// Takes what a statement may use of its login's memory: less, the more statements the login has running.
+/// Reserves a statement's share of its login's memory. The more statements the login runs, the smaller the share.
 fn share(pool: &Arc<dyn MemoryPool>) -> Result<MemoryReservation> {
     let memory = MemoryConsumer::new("a worker").register(pool);
     let MemoryLimit::Finite(most) = pool.memory_limit() else {
@@ -143,20 +124,20 @@ fn share(pool: &Arc<dyn MemoryPool>) -> Result<MemoryReservation> {
         return Ok(memory);
     };
     let (left, least) = (most.saturating_sub(pool.reserved()), most / LEAST_SHARE);
-    // Where others have the rest, the least may still be there.
+    // If other statements have taken the rest meanwhile, the smallest share may still be available.
     if memory.try_grow((left / SHARE).max(least)).is_err() {
         memory.try_grow(least)?;
     }
     Ok(memory)
 }
 
-/// Rows of a leaf, by partition.
+/// The rows of a leaf, by partition.
 struct LeafRows {
     leaf: Arc<dyn ExecutionPlan>,
     partitions: Vec<LeafPartition>,
 }
 
-/// Rows of a partition.
+/// The rows of a partition.
 enum LeafPartition {
     Unread,
     Read(SendableRecordBatchStream),
@@ -173,7 +154,7 @@ impl LeafRows {
         self.partitions.iter().all(|partition| matches!(partition, LeafPartition::Ended))
     }
 
-    /// The next rows of a partition. Conditions count where they are said before the first.
+    /// The next rows of a partition. Conditions are used only before the first rows.
     async fn next(
         &mut self,
         partition: usize,
@@ -197,22 +178,30 @@ impl LeafRows {
     }
 }
 
-/// A statement in its worker.
+/// A statement that is running in its worker.
 struct RunningPlan {
     process: Process,
     leaves: Vec<LeafRows>,
     context: Arc<TaskContext>,
-    /// What the worker may take, and what the message at hand takes besides.
+    /// The worker's share of memory in bytes.
     own: usize,
+    /// The reserved memory: the share, and in addition the current message.
     memory: MemoryReservation,
     reads: Option<ReadsView>,
 }
 
 impl RunningPlan {
-    /// The next rows of the answer, `None` after the last.
+    fn rows(self) -> impl Stream<Item = Result<RecordBatch>> {
+        futures::stream::try_unfold(Box::new(self), |mut running| async move {
+            let batch = running.next().await?;
+            Ok(batch.map(|batch| (batch, running)))
+        })
+    }
+
+    /// The next rows of the answer; `None` after the last.
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
-            // What becomes of the rows of the last message is for those to count who have them.
+            // The receiver of the last message's rows accounts for them, so release their memory here.
             let (own, memory) = (self.own, &self.memory);
             let counted = |length: usize| memory.try_resize(own.saturating_add(length)).is_ok();
             let frame = match Frame::receive(&mut self.process.socket, counted).await {
@@ -225,7 +214,7 @@ impl RunningPlan {
                     return apart(frame.batch()?).map(Some);
                 }
                 Kind::End => return Ok(None),
-                Kind::Failed => return Err(external(from_json::<Failed>(&frame.body)?.into_error())),
+                Kind::Failed => return Err(from_json::<Failed>(&frame.body)?.into_error().into()),
                 Kind::Next => {
                     let answer = self.answer(&frame.body).await?;
                     if let Err(error) = answer.send(&mut self.process.socket).await {
@@ -237,7 +226,7 @@ impl RunningPlan {
         }
     }
 
-    /// Rows of a leaf, or its end.
+    /// Answers a request with rows of a leaf, or with its end.
     async fn answer(&mut self, question: &[u8]) -> Result<Frame> {
         let parts = parts(question)?;
         let (next, conditions) = parts.split_first().ok_or_else(malformed)?;
@@ -262,10 +251,10 @@ impl RunningPlan {
 }
 
 impl Process {
-    /// Sends a worker its statement and waits until the worker has received it.
+    /// Sends the statement to the worker, and waits until the worker has received it.
     async fn begin(&mut self, frame: &Frame) -> io::Result<()> {
         frame.send(&mut self.socket).await?;
-        // The confirmation says nothing more.
+        // The confirmation has an empty body.
         match Frame::receive(&mut self.socket, |length| length == 0).await?.kind {
             Kind::Begun => Ok(()),
             _ => Err(io::ErrorKind::InvalidData.into()),
@@ -273,29 +262,21 @@ impl Process {
     }
 }
 
-/// Why a worker is gone. A worker that the system gives no memory is ended by a signal.
+/// The reason why a worker is gone. A worker that gets no more memory is ended by a signal.
 async fn lost(process: &mut Process, error: &io::Error) -> DataFusionError {
     if error.kind() == io::ErrorKind::OutOfMemory {
-        return external(SqlError::OutOfMemory);
+        return SqlError::OutOfMemory.into();
     }
-    let was_killed = process.ended().await.is_some_and(was_signalled);
-    external(if was_killed { SqlError::OutOfMemory } else { SqlError::WorkerLost })
+    let was_killed = process.ended().await.is_some_and(|status| status.signal().is_some());
+    if was_killed { SqlError::OutOfMemory.into() } else { SqlError::WorkerLost.into() }
 }
 
-/// A batch whose columns hold nothing but themselves. Columns of a message all hold the message, and whoever keeps the batch
-/// would count it once for each.
+/// Copies the columns of a batch. Columns that were decoded from a message all refer to the whole message, so an
+/// operator that keeps the batch would count the message once for each column.
 fn apart(batch: RecordBatch) -> Result<RecordBatch> {
     if batch.num_columns() == 0 {
         return Ok(batch);
     }
     let all = UInt32Array::from_iter_values(0..batch.num_rows() as u32);
     Ok(take_record_batch(&batch, &all)?)
-}
-
-fn was_signalled(status: ExitStatus) -> bool {
-    status.signal().is_some()
-}
-
-fn external(error: SqlError) -> DataFusionError {
-    DataFusionError::External(Box::new(error))
 }

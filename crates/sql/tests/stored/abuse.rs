@@ -1,4 +1,4 @@
-//! What should not be, and is met without loss.
+//! Damaged files, full disks and wrong use, which must lose nothing.
 
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::session::{owner, rows, try_rows};
 const CLAUSES: &str = "WITH ANONYMIZATION_ID name ANONYMIZATION_QUASI_ID (age DGH_NAME age)
     ANONYMIZATION_SENSITIVE_ATTR (disease)";
 
-/// Rows that are shown, wait, are hidden and leave.
+/// The numbers of rows that are shown, pending, hidden and leaving.
 async fn standing(engine: &Engine, session: &mut Session) -> [usize; 4] {
     let view = &rows(session, "SHOW ANONYMIZATION_VIEWS").await[0];
     let n_of = |from_end: usize| view[view.len() - from_end].parse::<usize>().unwrap();
@@ -262,7 +262,7 @@ async fn a_damaged_folder_is_refused() {
     assert!(!is_refused(folder.path()).await, "as it was");
 }
 
-/// Whether a folder can't be opened, or its view not be read.
+/// Whether a folder can't be opened, or its view can't be read.
 async fn is_refused(folder: &Path) -> bool {
     match try_open(folder).await {
         Err(_) => true,
@@ -363,7 +363,7 @@ async fn letters_beyond_ascii_are_as_they_are_written() {
     rows(&mut session, &format!("CREATE DGH age FROM STEPS (10, 50); {both}")).await;
     for (written, shown) in [("Ämter", "20"), ("ÄMTER", "20"), ("ämter", "21"), ("äMTER", "21"), ("\"Ämter\"", "20")]
     {
-        // Without a plan, and with one.
+        // Once without a plan, and once with a plan.
         for order in ["", "ORDER BY age"] {
             let asked = format!("SELECT age FROM {written} WHERE age = {shown} {order}");
             assert_eq!(rows(&mut analyst(&engine), &asked).await, [[shown], [shown]], "{asked}");
@@ -387,7 +387,7 @@ async fn imported_choices_expire_by_a_calendar_that_does_not_go_back() {
 
 const FULL: &str = "KOHORT_FULL_DISK";
 
-/// Runs a test in a process of its own: its disk is SQLite's only one there.
+/// Runs a test in a process of its own, because a process has only one simulated disk.
 fn with_own_disk(name: &str, test: impl Future<Output = ()>) {
     if std::env::var_os(FULL).is_some() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -425,7 +425,7 @@ async fn fail_in_transaction() {
     rows(&mut session, "CREATE TABLE note (text TEXT)").await;
     for fault in [Fault::Full, Fault::Error] {
         rows(&mut session, "BEGIN; INSERT INTO note VALUES ('first')").await;
-        // More than what is held in memory before a commit.
+        // More rows than SQLite holds in memory before a commit.
         disk.fail_at(disk.n_calls(), fault);
         let large = "INSERT INTO note SELECT repeat('x', 1000000) FROM generate_series(1, 80)";
         let error = try_rows(&mut session, large).await.unwrap_err();
@@ -496,7 +496,7 @@ async fn fail_definitions() {
             n_failures += 1;
             assert_eq!(after, before, "{sql} at {n_calls}");
         }
-        // Where it failed each time, what follows has something to follow.
+        // Do it now if it failed each time, because later statements need it.
         let _ = try_rows(&mut owner(&engine), sql).await;
     }
     assert!(n_failures >= statements.len(), "{n_failures}");

@@ -18,7 +18,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// A folder with two materialized views, and what it has.
+/// A folder with two materialized views, and the model of what it holds.
 async fn people(folder: &Path) -> (Running, World) {
     let (mut running, mut world) = (Running::open(folder).await.unwrap(), World::empty());
     for act in short_history() {
@@ -28,7 +28,7 @@ async fn people(folder: &Path) -> (Running, World) {
     (running, world)
 }
 
-/// The people who come while a backup is made, one by one.
+/// The people who are inserted one by one while a backup is made.
 pub(crate) fn newcomers() -> Vec<Act> {
     let patient = |number: u8| Patient {
         age: Some(21),
@@ -39,7 +39,7 @@ pub(crate) fn newcomers() -> Vec<Act> {
     (100..=250).map(|number| Act::Change(Change::Insert(vec![(number, patient(number))]))).collect()
 }
 
-/// Opens a copy; everything in it must be as some of the acts left it. How many of them is returned.
+/// Opens a copy, whose contents must be those after some number of acts. Returns that number.
 async fn restored(backup: &Path, world: &World, acts: &[Act]) -> usize {
     let mut worlds = vec![world.clone()];
     for act in acts {

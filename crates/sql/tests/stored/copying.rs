@@ -1,4 +1,4 @@
-//! `COPY table FROM 'file'`: what cells become, which file is read, and what is said of one that does not fit.
+//! `COPY table FROM 'file'`: what cells become, which file is read, and the errors for files that do not fit.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn write(file: &Path, text: &str) -> String {
     format!("COPY people FROM '{}'", file.display())
 }
 
-/// What is said of a file that can't be copied, with its hint; nothing of it is kept.
+/// The error and hint for a file that can't be copied. Checks that nothing of the file is kept.
 async fn refusal(session: &mut Session, copy: &str) -> String {
     let before = rows(session, "SELECT count(*) FROM people").await;
     let error = try_rows(session, copy).await.unwrap_err();
@@ -79,7 +79,7 @@ async fn a_file_without_a_header_shows_no_cell() {
     for (text, n_unknown) in [("Ann,4711,flu\n", "3 of the 3"), ("Ann,age,Ann\nBob,4711,flu\n", "2 of the 3")] {
         let said = refusal(&mut session, &write(&folder.path().join("people.csv"), text)).await;
         assert!(said.starts_with(&format!("{n_unknown} columns of '")), "{said}");
-        assert!(said.contains("which the first line of a CSV file has to give"), "{said}");
+        assert!(said.contains("the first line of a CSV file must hold the names"), "{said}");
         assert!(!said.contains("Ann") && !said.contains("4711") && !said.contains("flu"), "{said}");
     }
     let copy = write(&folder.path().join("people.csv"), "name,age,name\nAnn,4711,flu\n");
@@ -94,7 +94,7 @@ async fn a_row_is_named_by_its_number_in_the_file() {
     let mut session = people(&engine).await;
     let many: String = (0..25_000).map(|row| format!("person {row},{row},{}\n", "x".repeat(50))).collect();
     for (last, said) in [
-        ("person 7,1,", "row 25001: table 'people' has a row with the same name already"),
+        ("person 7,1,", "row 25001: table 'people' already has a row with the same name"),
         (",1,", "row 25001: column 'name' must have a value"),
         ("p,4711secret,", "row 25001: the value of column 'age' does not fit its type Int32"),
         ("p,99999999999,", "row 25001: the value of column 'age' does not fit its type Int32"),
@@ -108,5 +108,5 @@ async fn a_row_is_named_by_its_number_in_the_file() {
     rows(&mut session, &write(&folder.path().join("people.csv"), &format!("name,age,note\n{many}"))).await;
     assert_eq!(rows(&mut session, "SELECT count(*), sum(age) FROM people").await, [["25000", "312487500"]]);
     let error = try_rows(&mut session, "UPDATE people SET name = 'one' WHERE age > 5").await.unwrap_err();
-    assert_eq!(error.to_string(), "table 'people' has a row with the same name already");
+    assert_eq!(error.to_string(), "table 'people' already has a row with the same name");
 }

@@ -1,9 +1,9 @@
-//! What engines do until they crash, and what must be found then.
+//! What engines do until they crash, and what must be found after the crash.
 //!
-//! A history is acts, each of which an engine acknowledges. After a crash everything must be as all acknowledged acts
-//! leave it, or as these and the one that was under way do: tables cell by cell, DGHs, which views there are. Each view
-//! must account for everybody in its table with their cells, show what it keeps, and show nobody in a smaller crowd than
-//! asked for, with fewer diseases, or in a smaller one than they ask for themselves.
+//! A history is a list of acts, each of which an engine acknowledges. After a crash the folder must hold what all acknowledged
+//! acts lead to, with or without the act that was under way: the tables cell by cell, the DGHs, and the views. Each view must
+//! account for everybody in its table with their cells, and show what it keeps. Nobody may be in a class that is smaller, or has
+//! fewer diseases, than the view or the person asks for.
 
 mod acts;
 
@@ -38,7 +38,7 @@ impl Running {
         Ok(Running { session: owner(&engine), engine, folder: folder.to_owned() })
     }
 
-    /// Does what an act says. Files for it are written beside the data folder.
+    /// Does an act. Its files are written beside the data folder.
     pub(crate) async fn take(mut self, act: &Act) -> Result<Running, SqlError> {
         match act {
             Act::Reopen => {
@@ -46,7 +46,7 @@ impl Running {
                 drop((session, engine));
                 return Running::open(&folder).await;
             }
-            // One that can't be reached changes nothing, which is as good here, if it really can't.
+            // A view that can't be reached changes nothing. That is right, if it really can't be reached.
             Act::Refresh(view) => match try_rows(&mut self.session, &act.sql(Path::new(""))).await {
                 Ok(_) => {}
                 Err(SqlError::View(ViewError::Unreachable(reason))) => {
@@ -65,8 +65,8 @@ impl Running {
         Ok(self)
     }
 
-    /// Whether everybody of a view together satisfies what it asks. Otherwise no part of them does: what holds for all
-    /// classes holds for their union.
+    /// Whether one class of all persons satisfies what a view asks for. If it does not, no partition does, because what holds
+    /// for all classes holds for their union.
     async fn can_be_one_class(&mut self, view: &str) -> bool {
         let asked = asked_of(view);
         let patients = sorted(&mut self.session, "SELECT name, disease FROM patient").await;
@@ -77,7 +77,7 @@ impl Running {
             true => choices.get(name).or_else(|| choices.get(EVERYBODY)).copied(),
             false => Some(asked.k),
         };
-        // Nobody of these histories asks for less than two; whom no choice speaks of is not in the view.
+        // Nobody in these histories asks for less than two. A person without a choice is not in the view.
         let members = patients.iter().filter_map(|patient| Some((own_k(&patient[0])?, patient[1].as_str())));
         let members: Vec<(usize, &str)> = members.collect();
         let needed = members.iter().map(|(k, _)| *k).max().unwrap_or(0).max(asked.k);
@@ -86,17 +86,17 @@ impl Running {
     }
 }
 
-/// What an engine says it has.
+/// What an engine holds, as statements show it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
     /// Rows of the tables, sorted.
     pub(crate) tables: BTreeMap<String, Vec<Vec<String>>>,
-    /// The number of values of each DGH, as it is shown.
+    /// The number of values of each DGH, as SHOW tells it.
     pub(crate) dghs: BTreeMap<String, String>,
     pub(crate) views: BTreeSet<String>,
 }
 
-/// What readers see of the views, sorted.
+/// The rows that readers see in the views, sorted.
 pub(crate) type Shown = BTreeMap<String, Vec<Vec<String>>>;
 
 /// Reads everything.
@@ -130,7 +130,7 @@ pub(crate) async fn find(engine: &Engine) -> (Found, Shown) {
     (found, shown)
 }
 
-/// Holds what an engine has against what it should have after the acknowledged acts, or after one more; says which it is.
+/// Compares what an engine holds with the model after the acknowledged acts, and after one more. Returns which of both it is.
 pub(crate) async fn check(engine: &Engine, worlds: &[World], place: &str) -> (usize, Shown) {
     engine.store().unwrap().check().unwrap();
     let (found, shown) = find(engine).await;
@@ -153,7 +153,7 @@ fn check_view(engine: &Engine, view: &str, asked: Asked, model: &Model, shown: &
     if kept.shown(TODAY) != shown {
         return Err(format!("it keeps {:?} and shows {shown:?}", kept.shown(TODAY)));
     }
-    // Name, age, zip, disease. Nobody of these histories asks for less than two, or hides their age.
+    // Name, age, zip, disease. Nobody in these histories asks for less than two, or hides the age.
     let mut diseases: BTreeMap<&[String], Vec<&str>> = BTreeMap::new();
     shown.iter().for_each(|row| diseases.entry(&row[1..3]).or_default().push(&row[3]));
     for (labels, diseases) in &diseases {

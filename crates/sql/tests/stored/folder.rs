@@ -1,4 +1,4 @@
-//! Engines of data folders.
+//! Opens engines of data folders.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use kohort_store::TableKind;
 
 use crate::session::{rows, try_rows};
 
-/// The engine of a folder, on the second of January 2026.
+/// The engine of a folder, with a clock that shows 2 January 2026.
 pub(crate) async fn try_open(folder: &Path) -> Result<Engine, SqlError> {
     let clock = Arc::new(|| Utc.with_ymd_and_hms(2026, 1, 2, 3, 4, 5).single().expect("there is such a moment"));
     Engine::open(folder, clock, ComplianceLog::new()).await
 }
 
-/// The same, where nothing is in the way.
+/// The same, for a folder that can be opened.
 pub(crate) async fn open(folder: &Path) -> Engine {
     match try_open(folder).await {
         Ok(engine) => engine,
@@ -25,7 +25,7 @@ pub(crate) async fn open(folder: &Path) -> Engine {
     }
 }
 
-/// The engine of a folder, by a clock that shows noon of this day of 2026, counted from 0.
+/// The engine of a folder, with a clock that shows noon of this day of 2026, counted from 0.
 pub(crate) async fn open_by(folder: &Path, day: &Arc<AtomicU32>) -> Engine {
     let day = Arc::clone(day);
     let clock: Clock = Arc::new(move || {
@@ -40,14 +40,14 @@ pub(crate) fn analyst(engine: &Engine) -> Session {
     engine.session(Role::Analyst)
 }
 
-/// Rows without an order, sorted.
+/// The rows of a query, sorted.
 pub(crate) async fn sorted(session: &mut Session, sql: &str) -> Vec<Vec<String>> {
     let mut found = rows(session, sql).await;
     found.sort();
     found
 }
 
-/// What a folder is known to hold: its DGHs, what can be read under these names, and whether views have hidden tables.
+/// What a folder holds: its DGHs, which of these names can be read, and whether there are hidden tables of views.
 pub(crate) async fn known(engine: &Engine, names: &[&str]) -> Vec<String> {
     let mut session = engine.session(Role::Owner);
     let mut known: Vec<String> = sorted(&mut session, "SHOW DGHS").await.into_iter().map(|dgh| dgh.join(" ")).collect();

@@ -1,11 +1,11 @@
-//! Folders of every format: every kohort opens and reads them, and goes on with them.
+//! A newer kohort opens folders of every earlier format, reads them, and changes them.
 //!
-//! `folders/format-N` holds a folder of format N, and what its views showed. When the format changes, add one of the new:
-//! `KOHORT_NEW_FOLDER=folder cargo test -p kohort-sql --test stored -- format` writes both to a folder.
+//! `folders/format-N` holds a folder of format N and what its views showed. When the format changes, add a folder of the new
+//! format: `KOHORT_NEW_FOLDER=folder cargo test -p kohort-sql --test stored -- format` writes both.
 
 use std::path::{Path, PathBuf};
 
-use kohort_sql::access::{Accounts, UNASKED};
+use kohort_sql::access::{Accounts, Granted, UNASKED};
 use kohort_sql::store::StoreRecords;
 use kohort_sql::{Engine, Role, SqlError, check_format};
 use kohort_store::Store;
@@ -19,7 +19,7 @@ const COMPUTED: &str = "CREATE ANONYMIZATION_VIEW c ON SELECT name, age, zip, di
     WITH ANONYMIZATION_ID name ANONYMIZATION_QUASI_ID (age DGH_NAME age, zip DGH_NAME zip)
     ANONYMIZATION_SENSITIVE_ATTR (disease DGH_NAME disease) K 2";
 
-/// Ends with somebody who waits, and with some who moved and are hidden.
+/// Statements after which one person waits, and some who moved are hidden.
 fn acts() -> Vec<Act> {
     let moved = Patient { age: Some(52), zip: Some("9911"), disease: Some("gout"), ward: None };
     let changes = [
@@ -41,7 +41,7 @@ fn accounts(engine: &Engine) -> Accounts {
     Accounts::open(Box::new(StoreRecords::new(engine.store().unwrap().clone()))).unwrap()
 }
 
-/// Makes a folder with tables, DGHs, two materialized views, a computed one, and users; says what the views show.
+/// Makes a folder with tables, DGHs, two materialized views, a computed view, and users. Returns what the views show.
 async fn make(folder: &Path) -> String {
     let mut running = Running::open(folder).await.unwrap();
     for act in acts() {
@@ -52,7 +52,7 @@ async fn make(folder: &Path) -> String {
     let accounts = accounts(&engine);
     accounts.create_user("olga", Role::Owner, "correct horse", UNASKED).unwrap();
     accounts.create_user("ann", Role::Analyst, "battery staple", UNASKED).unwrap();
-    accounts.grant_view("ann", "v", UNASKED).unwrap();
+    accounts.grant("ann", &Granted::View("v".to_owned()), UNASKED).unwrap();
     shown(&engine).await
 }
 
@@ -67,7 +67,7 @@ async fn shown(engine: &Engine) -> String {
     text
 }
 
-/// Opens a folder of [`make`], and goes on with it.
+/// Opens a folder that [`make`] made, and changes it.
 async fn read(folder: &Path, expected: &str) {
     let engine = open(folder).await;
     assert!(engine.take_lost().is_empty());
@@ -75,7 +75,7 @@ async fn read(folder: &Path, expected: &str) {
     let states: Vec<String> =
         sorted(&mut session, "SHOW ANONYMIZATION_VIEWS").await.iter().map(|row| row[1].clone()).collect();
     assert_eq!(states[1..], ["usable", "usable"]);
-    // A kohort that makes other classes says so, and one that says nothing shows what was shown.
+    // If a newer kohort makes other classes, the computed view is stale. Otherwise it shows what it showed.
     if states[0] != "usable" {
         assert!(states[0].starts_with("stale: "), "{states:?}");
         rows(&mut session, "REFRESH ANONYMIZATION_VIEW c").await;

@@ -1,8 +1,8 @@
-//! Random histories of a table, its choices, the clock and a materialized view: after every step the table is what a
-//! model says, the view shows what it keeps and nobody hides, everybody is accounted for, and a reader who kept all
-//! answers makes out nobody. What has expired stays hidden, also where the clock goes back.
+//! Random histories of a table, its choices, the clock and a materialized view. After every step the table is as the model has
+//! it, the view shows what it keeps and nobody hides, everybody is accounted for, and a reader who kept all answers identifies
+//! nobody. Values that have expired stay hidden, even if the clock goes back.
 //!
-//! What must hold is said here once more by hand; nothing of the verifier is used.
+//! The checks are written by hand and use nothing of the verifier.
 
 mod attacker;
 pub(crate) mod kept;
@@ -22,13 +22,13 @@ use attacker::Attacker;
 use kept::Kept;
 use steps::{Change, Model, Step, changes, first_choices, steps, undecided_steps};
 
-/// A definition, and what every set that a reader can make out has to satisfy.
+/// The definition of a view, and what every set must satisfy that a reader can single out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
     pub(crate) clauses: &'static str,
     pub(crate) has_choices: bool,
     pub(crate) has_ward: bool,
-    /// What everybody gets who asks for less.
+    /// The k of everybody who asks for less.
     pub(crate) least_k: u32,
     pub(crate) k: usize,
     pub(crate) l: usize,
@@ -83,9 +83,9 @@ struct Run {
     session: Session,
     model: Model,
     attacker: Attacker,
-    /// What the clock shows.
+    /// The day that the clock shows.
     day: Arc<AtomicU32>,
-    /// The latest day it showed.
+    /// The latest day that the clock has shown.
     today: u32,
 }
 
@@ -137,7 +137,7 @@ impl Run {
             }
             Step::Refresh => match try_rows(&mut self.session, "REFRESH ANONYMIZATION_VIEW v").await {
                 Ok(_) => is_refresh = true,
-                // Nothing may have changed then, which the attacker sees.
+                // Nothing may have changed then. The attacker would see it.
                 Err(SqlError::View(_)) => {}
                 Err(error) => return Err(TestCaseError::fail(error.to_string())),
             },
@@ -177,15 +177,15 @@ impl Run {
         Ok(())
     }
 
-    /// A join, which finds labels in memory and reads the classes it meets, gives what a join with all rows of the view
-    /// gives, and meets the labels that these show and no others.
+    /// Checks that a join, which finds labels in memory and reads only the classes it needs, gives the same rows as a join with
+    /// all rows of the view, and finds exactly the labels that these rows show.
     async fn joins_what_it_shows(&self) -> Result<(), TestCaseError> {
         let guesses = "(VALUES (21), (24), (36), (52), (57), (90)) AS guess (age)";
         let mut analyst = analyst(&self.engine);
         let joined = |view: &str| {
             format!("SELECT v.age, v.zip, v.disease, guess.age FROM {view} JOIN {guesses} ON v.age = guess.age")
         };
-        // Nothing crosses a limit.
+        // The join is not moved below the limit, so this one reads all rows of the view.
         let everything = "(SELECT * FROM v LIMIT 1000) AS v";
         let found = sorted(&mut analyst, &joined("v")).await;
         prop_assert_eq!(&found, &sorted(&mut analyst, &joined(everything)).await);
@@ -233,7 +233,7 @@ proptest! {
     }
 }
 
-/// Views of choices, all of whose columns somebody may refuse.
+/// Views with choices, in which a person may refuse every column.
 const CHOSEN: [Asked; 3] = [
     Asked { clauses: "name REFERENCES choice (k, level) K 2", has_choices: true, has_ward: true, ..PLAIN },
     Asked {

@@ -1,7 +1,7 @@
 //! An engine that is killed loses nothing that it acknowledged, and its views agree with their tables.
 //!
-//! Processes are killed while they make tables, DGHs and views, change them, refresh, close and open, and drop them. What
-//! must be found then is said in [`crate::crashes`]. `KOHORT_CRASHES` says how many processes there are.
+//! Processes are killed while they make, change, refresh and drop tables, DGHs and views, and while they open and close the
+//! folder. [`crate::crashes`] checks what is left. `KOHORT_CRASHES` is the number of processes.
 
 use std::path::Path;
 use std::process::Command;
@@ -64,7 +64,7 @@ fn kill_and_check(seed: u64) {
         let mut running = Running::open(&folder).await.unwrap_or_else(|error| panic!("{said}: {error}"));
         let (which, _) = check(&running.engine, &[sure, history.world.clone()], &said).await;
 
-        // The engine goes on where it stopped.
+        // The next engine goes on where this one stopped.
         let next = if which == 0 { under_way } else { history.next_act() };
         running = running.take(&next).await.unwrap_or_else(|error| panic!("{said}, then {next:?}: {error}"));
         check(&running.engine, &[history.world.clone()], &format!("{said}, then {next:?}")).await;

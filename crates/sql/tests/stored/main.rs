@@ -1,4 +1,4 @@
-//! Tables, DGHs and views that a data folder keeps: what they hold, when it changes, and what survives.
+//! Tables, DGHs and views of a data folder: what they hold, how they change, and what survives a crash.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 

@@ -1,4 +1,4 @@
-//! Materialized views: what is read of them when, and what their owner is told.
+//! Materialized views: how much of them a query reads, and what SHOW tells their owner.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -34,7 +34,7 @@ async fn a_plan_reads_no_row_of_a_materialized_view() {
     let engine = open(folder.path()).await;
     let mut session = owner(&engine);
     rows(&mut session, &format!("{TABLE} SET kohort.keep_mb = 0; {}", view(""))).await;
-    // Whoever looks for rows finds none.
+    // A query that reads rows finds none.
     let change = engine.store().unwrap().write().unwrap();
     change.drop_table("view v\u{1f}rows").unwrap();
     change.commit().unwrap();
@@ -83,7 +83,7 @@ async fn who_is_shown_and_then_hidden_waits_from_then_on() {
     day.store(4, Ordering::Relaxed);
     rows(&mut session, "DELETE FROM patient WHERE name = 'a'").await;
     assert_eq!(figure(&mut session, "waiting_since").await, "2026-01-05T12:00:00");
-    // That others come, or are hidden too, changes nothing for who waits longest.
+    // Others who come, or are hidden too, do not change who has waited longest.
     day.store(6, Ordering::Relaxed);
     rows(&mut session, "DELETE FROM patient WHERE name = 'c'; INSERT INTO patient VALUES ('x', 21, 'flu')").await;
     assert_eq!(figure(&mut session, "waiting_since").await, "2026-01-05T12:00:00");
@@ -99,7 +99,7 @@ async fn drift_is_what_a_refresh_would_change_and_asking_for_it_changes_nothing(
     rows(&mut session, "INSERT INTO patient VALUES ('e', 23, 'cold')").await;
     let before = rows(&mut session, "SHOW ANONYMIZATION_VIEWS").await;
     let promised = figure(&mut session, "ncp_if_refreshed").await;
-    // Two rows of two and three lose half of the values, and one everything.
+    // Of the three rows, two lose half and one loses everything.
     assert_eq!(figure(&mut session, "ncp").await, "0.6");
     assert_eq!(figure(&mut session, "rows_pending").await, "1");
     assert_eq!(rows(&mut session, "SHOW ANONYMIZATION_VIEWS").await, before);

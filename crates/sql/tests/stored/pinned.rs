@@ -1,4 +1,4 @@
-//! Views that are computed stay what they were when their folder is opened again, or are stale until a REFRESH.
+//! When a folder is opened again, a computed view shows what it showed before, or is stale until a REFRESH.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ async fn made(folder: &Path) -> Engine {
     engine
 }
 
-/// The state that SHOW tells the owner, and the version.
+/// The state and the version that SHOW tells the owner.
 async fn shown(engine: &Engine) -> (String, String) {
     let views = rows(&mut owner(engine), "SHOW ANONYMIZATION_VIEWS").await;
     let seen = views.into_iter().find(|view| view[0] == "seen").expect("the view is known");
@@ -54,7 +54,7 @@ async fn is_stale(engine: &Engine) -> bool {
     stale[0]
 }
 
-/// After statements and another opening the view is stale, for this reason, until a REFRESH.
+/// Checks that the view is stale for this reason after the statements and a new opening, until a REFRESH.
 async fn is_stale_after(changed_by: &str, reason: &str) {
     let folder = tempfile::tempdir().unwrap();
     let engine = made(folder.path()).await;
@@ -70,7 +70,7 @@ async fn is_stale_after(changed_by: &str, reason: &str) {
     assert!(is_stale(&engine).await, "opening it once more changes nothing");
     let mut session = owner(&engine);
     let said = &rows(&mut session, "REFRESH ANONYMIZATION_VIEW seen").await[0][0];
-    assert!(said.contains("\nwarning: what it showed before is not known any more: "), "{said}");
+    assert!(said.contains("\nwarning: its earlier answers are not known any more: "), "{said}");
     let refreshed = sorted(&mut analyst(&engine), ASKED).await;
     assert_eq!(shown(&engine).await, ("usable".to_owned(), "2".to_owned()));
     drop((session, engine));
@@ -111,7 +111,7 @@ async fn a_view_whose_choices_changed_is_stale_when_its_folder_is_opened() {
 #[tokio::test]
 async fn a_view_whose_dgh_changed_is_stale_when_its_folder_is_opened() {
     is_stale_after("CREATE OR REPLACE DGH age FROM STEPS (20, 100)", "its DGHs changed").await;
-    // No class has other labels then, but the labels mean something else.
+    // All classes have the same labels, but the labels mean something else.
     is_stale_after("INSERT INTO DGH disease VALUES ('measles', 'virus')", "its DGHs changed").await;
 }
 
@@ -161,7 +161,7 @@ async fn a_view_of_a_file_that_changed_is_stale_when_its_folder_is_opened() {
     assert!(!is_stale(&engine).await);
 }
 
-/// Sixty patients with choices, as a file that begins with any of them.
+/// Sixty patients with choices, as a file that begins with the patient of this number.
 fn sixty(first: usize) -> String {
     let patient = |row: usize| format!("p{row},{},{},{}\n", row * 7 % 60, 1000 + row * 37 % 90, row % 5);
     let all: String = (0..60).map(|place| patient((first + place * 7) % 60)).collect();
@@ -287,7 +287,7 @@ async fn what_was_shown_before_a_view_became_unusable_is_warned_of() {
     let mut session = owner(&open(folder.path()).await);
     rows(&mut session, "UPDATE choice SET k = 3").await;
     let said = &rows(&mut session, "REFRESH ANONYMIZATION_VIEW seen").await[0][0];
-    assert!(said.contains("\nwarning: what it showed before is not known any more: "), "{said}");
+    assert!(said.contains("\nwarning: its earlier answers are not known any more: "), "{said}");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Tables of a PostgreSQL server: what is read of them, what is asked of the server, and what views make of them.
+//! Tables of a PostgreSQL server: their cells, the conditions that are sent to the server, and views over them.
 
 mod server;
 
@@ -83,7 +83,7 @@ async fn what_is_asked_of_the_server_answers_as_a_table_here_would() {
     let mut session = owner(&engine);
     rows(&mut session, &database.external("patient")).await;
     rows(&mut session, "CREATE TABLE here AS SELECT * FROM patient").await;
-    // Condition, and how many of its parts the server is asked.
+    // A condition, and how many of its parts are sent to the server.
     let conditions = [
         ("age = 22", 1),
         ("22 <= age AND age < 36", 2),
@@ -107,7 +107,7 @@ async fn what_is_asked_of_the_server_answers_as_a_table_here_would() {
         let found = sorted(&mut session, &there).await;
         assert_eq!(found, sorted(&mut session, &here).await, "{condition}");
         let plan = rows(&mut session, &format!("EXPLAIN {there}")).await.concat().concat();
-        // A condition that nothing satisfies asks nobody.
+        // For a condition that no row can satisfy, the server is not asked.
         if n_asked > 0 {
             assert!(plan.contains(&format!("table=public.patient, conditions={n_asked}")), "{condition}: {plan}");
         }
@@ -121,7 +121,7 @@ async fn what_is_asked_of_the_server_answers_as_a_table_here_would() {
 #[tokio::test]
 async fn texts_of_a_server_in_another_encoding_compare_as_they_do_here() {
     let server = Server::running();
-    // The bytes of Cyrillic letters are not in the order of their numbers there.
+    // In this encoding Cyrillic letters are not in the order of their code points.
     let made_by = "CREATE TABLE word (word text); INSERT INTO word VALUES ('я'), ('а'), ('ё'), ('z'), ('A'), (NULL);";
     let database = server.database_in("cyrillic", "KOI8R", made_by).await;
     let engine = engine();
@@ -143,7 +143,7 @@ async fn texts_of_a_server_in_another_encoding_compare_as_they_do_here() {
         let plan = rows(&mut session, &format!("EXPLAIN {there}")).await.concat().concat();
         assert!(plan.contains(&format!("table=public.word, conditions={n_asked}")), "{condition}: {plan}");
     }
-    // Another database in its place keeps other texts than were asked about.
+    // Another database in its place has another encoding than was checked.
     let made_by = "CREATE TABLE word (word text); INSERT INTO word VALUES ('я');";
     server.database_in("cyrillic", "UTF8", made_by).await;
     let problem = problem(&mut session, "SELECT * FROM word").await;
@@ -176,7 +176,10 @@ async fn what_is_wrong_is_said_by_its_name() {
     let engine = engine();
     let mut session = owner(&engine);
     let unsupported = problem(&mut session, &database.external("shape")).await;
-    assert_eq!(unsupported.to_string(), "column 'area' is of type polygon, which is not read from PostgreSQL");
+    assert_eq!(
+        unsupported.to_string(),
+        "column 'area' has the type polygon, which is not supported in PostgreSQL tables"
+    );
     assert!(matches!(
         problem(&mut session, &database.external("open_number")).await,
         PostgresError::UnsupportedType { column, .. } if column == "n"
@@ -185,7 +188,7 @@ async fn what_is_wrong_is_said_by_its_name() {
     assert_eq!(unknown.to_string(), "there is no table 'public.nobody' on the PostgreSQL server");
     rows(&mut session, &database.external("endless")).await;
     let infinite = problem(&mut session, "SELECT * FROM endless").await;
-    assert_eq!(infinite.to_string(), "column 'day' of the PostgreSQL table holds a day that is infinite");
+    assert_eq!(infinite.to_string(), "column 'day' of the PostgreSQL table contains an infinite date");
     database.client.batch_execute("ALTER TABLE endless RENAME COLUMN day TO night").await.unwrap();
     assert!(matches!(problem(&mut session, "SELECT * FROM endless").await, PostgresError::Changed { .. }));
     database.client.batch_execute("DROP TABLE endless").await.unwrap();
@@ -232,7 +235,7 @@ async fn a_server_is_believed_by_its_certificate() {
     let known = format!("OPTIONS (root_certificate '{}', ", certificate.display());
     rows(&mut session, &by_tls.replace("OPTIONS (", &known)).await;
     assert_eq!(rows(&mut session, "SELECT count(*) FROM patient").await, [["6"]]);
-    // The certificate is of localhost.
+    // The certificate is for localhost.
     let another_name = by_tls.replace("@localhost", "@127.0.0.1").replace("TABLE patient", "TABLE x");
     let another_name = another_name.replace("OPTIONS (", &known);
     assert!(matches!(problem(&mut session, &another_name).await, PostgresError::Untrusted { .. }));
@@ -285,7 +288,7 @@ async fn a_view_shows_a_table_of_a_server_as_it_was_verified() {
     let engine = engine();
     assert_eq!(viewed(&database, &engine).await.len(), 6);
     let state = rows(&mut analyst(&engine), "SHOW ANONYMIZATION_VIEWS").await;
-    assert_eq!(state, [["seen", "usable: whether its tables changed shows when it is read"]]);
+    assert_eq!(state, [["seen", "usable: changes of its tables are noticed when it is read"]]);
     let found = rows(&mut analyst(&engine), "SELECT count(*) FROM seen WHERE age = 21").await;
     assert_eq!(found.len(), 1);
     for table in ["patient", "choice"] {

@@ -1,9 +1,9 @@
-//! Power is cut at every call that writes, while an engine makes tables, DGHs and views, changes them, is closed and
-//! opened, and drops them.
+//! The power is cut at every call that writes, while an engine makes, changes and drops tables, DGHs and views, and while it is
+//! closed and opened.
 //!
-//! Nothing that happens after a cut reaches the disk, so the history runs once and is recorded. Each cut is tried with two
-//! kinds of survivors, two others at the next call; `KOHORT_CRASHES` (any number) tries all kinds at every call, and has
-//! an engine run into every cut.
+//! Nothing after a cut reaches the disk, so one recorded run of the history is enough. Of the kinds of what could survive a cut,
+//! two are tried at each call, in turn. With `KOHORT_CRASHES` (any number) all kinds are tried at every call, and an engine really
+//! runs into every cut.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ fn is_thorough() -> bool {
     std::env::var_os("KOHORT_CRASHES").is_some()
 }
 
-/// The disk is SQLite's only one in its process, so that there is one process for it.
+/// Runs in a process of its own, because a process has only one simulated disk.
 fn in_a_process(test: &str, work: impl AsyncFnOnce()) {
     if std::env::var_os(CHILD).is_some() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -32,7 +32,7 @@ fn in_a_process(test: &str, work: impl AsyncFnOnce()) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A place for a data folder, and files beside it.
+/// A folder for the data folder and for files beside it.
 struct Place {
     folder: TempDir,
 }
@@ -49,7 +49,7 @@ impl Place {
     }
 }
 
-/// A history that ran without a fault: what it led to after each act, and how many calls had written by then.
+/// A history that ran without a power cut: the model after each act, and how many calls had written by then.
 struct Reference {
     worlds: Vec<World>,
     shown: Vec<Shown>,
@@ -81,13 +81,13 @@ impl Reference {
         self.calls.iter().filter(|&&calls| calls <= call).count()
     }
 
-    /// Opens what a cut left, and holds it against what was acknowledged.
+    /// Opens what a cut left, and compares it with the acknowledged acts.
     async fn check(&self, folder: &Path, n_acknowledged: usize, place: &str) {
         let running = Running::open(folder).await.unwrap_or_else(|error| panic!("{place}: {error}"));
         let end = (n_acknowledged + 2).min(self.worlds.len());
         let (which, shown) = check(&running.engine, &self.worlds[n_acknowledged..end], place).await;
         let is_after = |n_acts: usize| self.worlds[n_acts].expected() == self.worlds[n_acknowledged + which].expected();
-        // Acts that change no table may have been done or not.
+        // An act that changes no table may have been done or not.
         let possible: Vec<&Shown> =
             (n_acknowledged..end).filter(|&n_acts| is_after(n_acts)).map(|n_acts| &self.shown[n_acts]).collect();
         assert!(possible.contains(&&shown), "{place}: shows {shown:#?}, which is none of {possible:#?}");
@@ -110,7 +110,7 @@ fn power_that_is_cut_at_any_write_leaves_tables_and_views_as_they_were_acknowled
             for &survivors in tried {
                 disk.restart(&image, survivors);
                 let n_acknowledged = reference.n_acknowledged(call);
-                // Between two flushes many cuts leave the same.
+                // Many cuts between two flushes leave the same bytes.
                 let left = disk.image();
                 let files = ["kohort.db", "kohort.db-wal"].map(|name| left.file(name).map(<[u8]>::to_vec));
                 if known.insert((n_acknowledged, files)) {
@@ -145,7 +145,7 @@ fn an_engine_that_runs_into_a_power_cut_acknowledges_nothing_that_is_lost() {
     });
 }
 
-/// Takes acts until one fails; how many did not.
+/// Does acts until one fails. Returns how many succeeded.
 async fn acknowledged(folder: &Path, acts: &[Act]) -> usize {
     let Ok(mut running) = Running::open(folder).await else { return 0 };
     for (n_acts, act) in acts.iter().enumerate() {

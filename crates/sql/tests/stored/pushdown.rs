@@ -1,7 +1,6 @@
-//! What the store is asked for answers as a table would that looks at every row.
+//! Conditions that the store tests itself give the same answers as a table that reads every row.
 //!
-//! The oracle are the same rows in a table of an engine without a data folder, of which the query engine reads all and
-//! filters them itself.
+//! The oracle is a table with the same rows in an engine without a data folder, where DataFusion reads and filters all rows.
 
 use kohort_sql::Session;
 use proptest::prelude::*;
@@ -10,7 +9,7 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use crate::folder::open;
 use crate::session::{engine, owner, rows, try_rows};
 
-/// Name, type and values of a column. Every value is also compared with.
+/// The name, type and values of a column. Conditions compare with each of the values.
 type Column = (&'static str, &'static str, &'static [&'static str]);
 
 const COLUMNS: [Column; 8] = [
@@ -54,7 +53,7 @@ const COLUMNS: [Column; 8] = [
     ("b", "BOOLEAN", &["NULL", "true", "false"]),
 ];
 
-/// Literals that are not of the column's type, or are no value of it.
+/// Literals of another type than the column's, or that are not valid values.
 const OTHERS: [(&str, &[&str]); 4] = [
     ("n", &["1.5", "1e300", "-0.0", "9223372036854775808"]),
     ("x", &["0", "-0.0", "1", "0.1", "'NaN'"]),
@@ -98,7 +97,7 @@ fn test_of_one_column() -> impl Strategy<Value = String> {
             prop::sample::select(&["=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"][..]);
         let not = prop::sample::select(&["", "NOT "][..]);
         let is_swapped = any::<bool>();
-        // DataFusion 55 takes `s IN (TIMESTAMP x) AND TIMESTAMP x = s` for false, whatever table it reads.
+        // DataFusion 55 wrongly simplifies `s IN (TIMESTAMP x) AND TIMESTAMP x = s` to false for any table.
         let fewest = if COLUMNS[column].1 == "TIMESTAMP" { 2 } else { 1 };
         prop_oneof![
             4 => (sign, literal(column), is_swapped).prop_map(move |(sign, value, is_swapped)| match is_swapped {
@@ -231,9 +230,13 @@ async fn wide_conditions() {
 
 #[test]
 fn what_is_too_much_for_the_store_is_left_to_the_query() {
-    // Unoptimized, planning so long a condition takes more than the stack of a test.
-    let run = || tokio::runtime::Runtime::new().unwrap().block_on(wide_conditions());
-    std::thread::Builder::new().stack_size(256 << 20).spawn(run).unwrap().join().unwrap();
+    // In an unoptimized build, planning and executing such a long condition needs more stack than threads of tests have.
+    const LARGE_STACK: usize = 256 << 20;
+    let run = || {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        runtime.enable_all().thread_stack_size(LARGE_STACK).build().unwrap().block_on(wide_conditions());
+    };
+    std::thread::Builder::new().stack_size(LARGE_STACK).spawn(run).unwrap().join().unwrap();
 }
 
 #[tokio::test]
@@ -246,7 +249,7 @@ async fn a_column_has_no_name_that_numbers_rows() {
         "CREATE TABLE t AS SELECT 1 AS a, 2 AS \"kohort row number\"",
     ] {
         let error = try_rows(&mut session, sql).await.unwrap_err();
-        let expected = "table 't' can't be made: a column is named 'kohort row number', as the numbers of rows are";
+        let expected = "can't create table 't': the column name 'kohort row number' is reserved";
         assert_eq!(error.to_string(), expected);
     }
 }

@@ -26,7 +26,7 @@ const MADE: &str = "
     GRANT SELECT ON v TO ann;
     GRANT PURPOSE care RECIPIENT nurse TO ann;";
 
-/// A log on a disk that takes nothing.
+/// A log on a full disk.
 const FULL: &str = "/dev/full";
 
 async fn open(folder: &Path, log: ComplianceLog) -> Engine {
@@ -36,7 +36,7 @@ async fn open(folder: &Path, log: ComplianceLog) -> Engine {
     engine
 }
 
-/// Everything that statements can change.
+/// What statements can change.
 async fn kept(folder: &Path) -> Vec<String> {
     let engine = open(folder, ComplianceLog::new()).await;
     let mut session = owner(&engine);
@@ -50,7 +50,7 @@ async fn kept(folder: &Path) -> Vec<String> {
     kept
 }
 
-/// How a statement fails, by its SQLSTATE.
+/// The SQLSTATE with which a statement fails.
 async fn state(session: &mut Session, sql: &str) -> &'static str {
     match try_rows(session, sql).await {
         Ok(rows) => panic!("{sql}: {rows:?}"),
@@ -82,7 +82,7 @@ async fn a_change_that_can_not_be_recorded_is_not_kept() {
         "CREATE USER bob PASSWORD 'correct horse'",
         "GRANT PURPOSE study RECIPIENT lab TO ann",
         &copied,
-        // What is taken away counts in memory, and is not kept either.
+        // A right that is taken away is gone in memory, but not in the data folder.
         "REVOKE SELECT ON v FROM ann",
         "REVOKE PURPOSE care RECIPIENT nurse FROM ann",
         "ALTER USER ann PASSWORD 'battery staple'",
@@ -123,21 +123,21 @@ async fn what_is_revoked_counts_at_once_whatever_becomes_of_its_record() {
     let (_, login) = accounts.verifier("ann");
     assert!(accounts.may_read(login.as_ref().unwrap(), "v"));
     let error = try_rows(&mut owner(&engine), "REVOKE SELECT ON v FROM ann").await.unwrap_err();
-    insta::assert_snapshot!(error, @"this is in force, but neither it nor its record could be written, so it would be undone if the server stopped: No space left on device (os error 28)");
+    insta::assert_snapshot!(error, @"this is in effect, but neither the change nor its log entry could be written, so a restart of the server would undo it: No space left on device (os error 28)");
     assert_eq!(
         error.hint().unwrap(),
-        "make room for the compliance log; both are written with the next change of users or grants"
+        "make the compliance log writable; the next change of users or grants then writes both"
     );
     assert!(!accounts.may_read(login.as_ref().unwrap(), "v"));
     assert_eq!(accounts.views("ann"), BTreeSet::new());
-    // Nothing is given, and so nothing written, as long as there is no room for the record.
+    // As long as there is no room for the record, nothing is granted, so nothing is written.
     assert_eq!(state(&mut owner(&engine), "CREATE USER bob PASSWORD 'correct horse'").await, "53100");
     drop(engine);
     let again = open(folder.path(), ComplianceLog::new()).await;
     assert_eq!(again.accounts().unwrap().views("ann"), BTreeSet::from(["v".to_owned()]));
 }
 
-/// Records that can be told to take nothing.
+/// Records whose disk can be full.
 struct Failing(MemoryRecords, Arc<AtomicBool>);
 
 impl Failing {
@@ -174,7 +174,7 @@ async fn a_change_that_was_recorded_and_then_failed_is_recorded_as_broken_off() 
     fails.store(true, Ordering::Relaxed);
     assert_eq!(state(&mut session, "CREATE USER bob PASSWORD 'correct horse'").await, "53100");
     assert_eq!(state(&mut session, "REVOKE PURPOSE care RECIPIENT nurse FROM ann").await, "58030");
-    // It was refused before anything was done.
+    // The statement was refused before it did anything.
     assert_eq!(state(&mut session, "CREATE USER ann PASSWORD 'correct horse'").await, "42710");
     fails.store(false, Ordering::Relaxed);
     rows(&mut session, "CREATE USER bob PASSWORD 'correct horse'").await;

@@ -1,4 +1,4 @@
-//! What a folder keeps is there when it is opened again.
+//! Tables, DGHs, views and grants are still there when a folder is opened again.
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ async fn answers(engine: &Engine, statements: &[&str]) -> Vec<Vec<Vec<String>>> 
     found
 }
 
-/// Runs statements, then compares answers before and after the folder is opened again.
+/// Runs statements, and compares the answers before and after the folder is opened again.
 async fn is_kept(folder: &Path, made_by: &str, asked: &[&str]) {
     let engine = open(folder).await;
     rows(&mut owner(&engine), made_by).await;
@@ -333,7 +333,7 @@ async fn a_view_by_the_papers_rule_of_an_earlier_kohort_shows_nothing_until_it_i
     let engine = open(folder.path()).await;
     let lost = engine.take_lost();
     assert_eq!(lost.len(), 1);
-    assert!(lost[0].problem.to_string().contains("there is no CHANGES PAPER any more"), "{}", lost[0].problem);
+    assert!(lost[0].problem.to_string().contains("CHANGES PAPER is not supported any more"), "{}", lost[0].problem);
     let mut session = owner(&engine);
     for sql in ["SELECT * FROM kept", "REFRESH ANONYMIZATION_VIEW kept", "DELETE FROM patient WHERE name = 'a'"] {
         assert!(try_rows(&mut session, sql).await.is_err(), "{sql}");

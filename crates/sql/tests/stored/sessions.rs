@@ -86,7 +86,7 @@ async fn a_view_misses_nobody_who_comes_while_it_is_made() {
     }
 }
 
-/// Runs a statement, and stops waiting for it after so many looks.
+/// Runs a statement, and stops waiting for it after this many polls.
 async fn give_up(session: &mut Session, sql: &str, n_looks: usize) -> bool {
     let mut statement = std::pin::pin!(try_rows(session, sql));
     for _ in 0..n_looks {
@@ -130,7 +130,7 @@ async fn statements_that_are_given_up_leave_views_that_follow() {
             }
         };
         n_given_up += usize::from(give_up(&mut session, &sql, number * number / 8).await);
-        // Whatever went on is over when it is somebody else's turn.
+        // Work that went on has ended once somebody else has the turn.
         rows(&mut session, &format!("INSERT INTO patient VALUES ('r{number}', 62, 'gout')")).await;
         let n_patients: u64 = rows(&mut session, "SELECT count(*) FROM patient").await[0][0].parse().unwrap();
         let view = &rows(&mut session, "SHOW ANONYMIZATION_VIEWS").await[0];
@@ -147,7 +147,7 @@ async fn a_table_stays_that_a_view_was_made_from_while_somebody_waited_to_drop_i
     let engine = open(folder.path()).await;
     let (mut first, mut second, mut third) = (owner(&engine), owner(&engine), owner(&engine));
     rows(&mut first, &format!("{TABLE} BEGIN; DELETE FROM patient WHERE name = 'd'")).await;
-    // Both wait for the first, the view before the other.
+    // Both wait for the first transaction, and the view is first in line.
     let (made, dropped, _) = tokio::join!(
         try_rows(&mut second, VIEW),
         try_rows(&mut third, "DROP TABLE patient"),
@@ -197,7 +197,7 @@ async fn pairs_that_several_sessions_add_to_a_dgh_are_all_kept() {
     assert_eq!(rows(&mut owner(&open(folder.path()).await), "SHOW DGHS").await, before);
 }
 
-/// Statements that make and drop one of everything, each after those it needs.
+/// Statements that make and drop one thing of each kind, in an order that works.
 fn made_and_dropped(folder: &Path) -> Vec<String> {
     let file = folder.join("sick.csv");
     std::fs::write(&file, "disease,kind\nflu,virus\n").unwrap();
@@ -228,7 +228,7 @@ fn made_and_dropped(folder: &Path) -> Vec<String> {
     texts.map(str::to_owned).to_vec()
 }
 
-/// Opens a folder once the last who was given up has let go of it.
+/// Opens a folder once the statements that nobody waits for have released it.
 async fn open_when_free(folder: &Path) -> Engine {
     loop {
         match try_open(folder).await {
@@ -245,14 +245,14 @@ async fn statements_that_are_given_up_make_something_in_memory_and_in_the_folder
     let folder = tempfile::tempdir().unwrap();
     let statements = made_and_dropped(folder.path());
     let (mut n_given_up, mut n_done) = (0, 0);
-    // However slow the machine is, some are waited for to their end.
+    // Some statements are waited for to their end, however slow the machine is.
     for n_looks in [1, 3, 9, 27, 81, 243, usize::MAX] {
         let data = folder.path().join(n_looks.to_string());
         let mut engine = open(&data).await;
         rows(&mut owner(&engine), TABLE).await;
         for sql in &statements {
             let is_given_up = give_up(&mut owner(&engine), sql, n_looks).await;
-            // A savepoint takes a turn to write, so whatever went on is over then.
+            // A savepoint takes a turn to write, so work that went on has ended then.
             rows(&mut owner(&engine), "BEGIN; SAVEPOINT here; ROLLBACK").await;
             let in_memory = known(&engine, &MADE).await;
             drop(engine);
@@ -261,7 +261,7 @@ async fn statements_that_are_given_up_make_something_in_memory_and_in_the_folder
             n_given_up += usize::from(is_given_up);
             n_done += usize::from(!is_given_up);
             if is_given_up {
-                // So that what follows has something to follow, where this was not done.
+                // Do it now if it was not done, because later statements need it.
                 let _ = try_rows(&mut owner(&engine), sql).await;
             }
         }

@@ -15,19 +15,19 @@ const VIEW: &str = "ANONYMIZATION_VIEW v ON SELECT name, age, ward, disease FROM
     ANONYMIZATION_QUASI_ID (age DGH_NAME age) ANONYMIZATION_SENSITIVE_ATTR (disease) ANONYMIZATION_OTHER (ward) K 3";
 
 const SINGLED_OUT: &str =
-    "warning: whoever kept what it showed before can single out some persons, by whose values changed";
+    "warning: somebody who kept its earlier answers can single out some persons, by comparing which values changed";
 
 async fn made(session: &mut Session) {
     rows(session, &format!("{PATIENTS}; CREATE DGH age FROM STEPS (10, 50); CREATE {VIEW}")).await;
 }
 
-/// What is said of a statement about the view, line by line, after the first.
+/// The lines of a statement's message after the first.
 async fn warned(session: &mut Session, sql: &str) -> Vec<String> {
     let said = rows(session, sql).await[0][0].clone();
     said.lines().skip(1).map(str::to_owned).collect()
 }
 
-/// Changes of the table, and whether a refreshed view tells somebody apart by them.
+/// Changes of the table, and whether the refreshed view singles somebody out.
 const CHANGES: [(&str, bool); 7] = [
     ("UPDATE patient SET disease = 'gout' WHERE name = 'Ann'", true),
     ("UPDATE patient SET ward = 'east' WHERE name = 'Dan'", true),
@@ -35,7 +35,7 @@ const CHANGES: [(&str, bool); 7] = [
     ("UPDATE patient SET disease = 'scurvy' WHERE age > 60", false),
     ("UPDATE patient SET ward = 'west'", false),
     ("UPDATE patient SET ward = ward", false),
-    // A value that no label shows.
+    // The change of a value that the label does not show.
     ("UPDATE patient SET age = 24 WHERE name = 'Ann'", false),
 ];
 
@@ -65,12 +65,12 @@ async fn a_view_of_a_folder_that_was_opened_again_warns_too() {
         let expected: &[&str] = if is_told { &[SINGLED_OUT] } else { &[] };
         assert_eq!(warned(&mut session, "REFRESH ANONYMIZATION_VIEW v").await, expected, "{change}");
     }
-    // Where the table changed and the view was not refreshed before the folder was closed, nobody knows what it showed.
+    // If the table changed and the folder was closed before a refresh, nobody knows any more what the view showed.
     rows(&mut owner(&open(folder.path()).await), "UPDATE patient SET disease = 'mumps' WHERE name = 'Ann'").await;
     let engine = open(folder.path()).await;
     let said = warned(&mut owner(&engine), "REFRESH ANONYMIZATION_VIEW v").await;
     let [said] = said.as_slice() else { panic!("{said:?}") };
-    assert!(said.starts_with("warning: what it showed before is not known any more"), "{said}");
+    assert!(said.starts_with("warning: its earlier answers are not known any more"), "{said}");
 }
 
 #[tokio::test]
@@ -84,5 +84,5 @@ async fn a_view_with_other_columns_of_changed_tables_may_tell_and_of_unchanged_o
     rows(&mut session, CHANGES[0].0).await;
     let said = warned(&mut session, &format!("CREATE OR REPLACE {VIEW}")).await;
     let [said] = said.as_slice() else { panic!("{said:?}") };
-    assert!(said.starts_with("warning: the values it showed before can't be compared"), "{said}");
+    assert!(said.starts_with("warning: its earlier values can't be compared"), "{said}");
 }

@@ -1,4 +1,4 @@
-//! Many readers while the owner changes everything: each answer is one version's. Answers that nobody waits for.
+//! Many readers while the owner changes everything: each answer comes from one version. Answers that nobody waits for.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::session::{engine, owner, rows, try_rows};
 
 const VIEW: &str = "ANONYMIZATION_VIEW v ON SELECT name, zip FROM people WITH ANONYMIZATION_ID name
                     ANONYMIZATION_QUASI_ID (zip DGH_NAME zip) K 2";
-/// Tells versions apart, also mixed ones: pairs of rows that could be of one zip code.
+/// Counts pairs of rows that could have the same zip code. The count tells versions apart, and mixtures of them.
 const QUERY: &str =
     "SELECT a.zip, b.zip, count(*) FROM v AS a JOIN v AS b ON a.zip = b.zip GROUP BY 1, 2 ORDER BY 1, 2";
 const N_CHANGES: usize = 12;
@@ -32,7 +32,7 @@ async fn engine_with_view() -> Engine {
     engine
 }
 
-/// Whether a reader may be told so while the owner works.
+/// Whether a reader may get this error while the owner works.
 fn is_of_a_change(error: &SqlError) -> bool {
     match error {
         SqlError::View(ViewError::Stale | ViewError::Unusable { .. } | ViewError::Query { .. }) => true,
@@ -103,7 +103,7 @@ async fn an_answer_that_nobody_waits_for_holds_nothing_and_harms_nothing() {
             let whole = rows(&mut owner, "SELECT zip, count(*) FROM v GROUP BY 1 ORDER BY 1").await;
             let mut query = parse("SELECT * FROM v").unwrap();
             let Outcome::Rows(mut stream) = owner.run(query.remove(0)).await.unwrap() else { panic!("not rows") };
-            // The rows are being built by now, or were.
+            // By now the rows are being built, or have been.
             let _ = stream.next().now_or_never();
             drop(stream);
             assert_eq!(memory.reserved(), 0, "{block} {plan}");
@@ -116,7 +116,7 @@ async fn an_answer_that_nobody_waits_for_holds_nothing_and_harms_nothing() {
 async fn answers_that_nobody_reads_keep_nobody_waiting() {
     let engine = engine_with_view().await;
     let mut unread = Vec::new();
-    // More than read at once on any machine.
+    // More queries than can read at once on any machine.
     for _ in 0..2 * std::thread::available_parallelism().map_or(1, usize::from).max(2) {
         let mut session = engine.session(Role::Analyst);
         unread.push(session.run(parse("SELECT * FROM v").unwrap().remove(0)).await.unwrap());

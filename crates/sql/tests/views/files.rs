@@ -23,7 +23,7 @@ async fn a_view_of_a_file_is_stale_once_the_file_has_changed() {
     for plan in ["anonymize_first", "select_first"] {
         rows(&mut owner, &format!("SET kohort.plan = '{plan}'")).await;
         let problem = try_rows(&mut owner, "SELECT zip FROM v").await.unwrap_err();
-        assert_eq!(problem.to_string(), "what the view was verified for has changed since");
+        assert_eq!(problem.to_string(), "the data of the view have changed since it was verified");
     }
     rows(&mut owner, "REFRESH ANONYMIZATION_VIEW v").await;
     assert_eq!(rows(&mut owner, "SELECT zip FROM v").await.len(), 3);

@@ -42,7 +42,7 @@ async fn by_default_a_refusal_raises_the_column_for_the_class() {
     rows(&mut owner, PATIENTS).await;
     rows(&mut owner, &view("by_class", "")).await;
     let shown = rows(&mut owner, &format!("SELECT birth, zipcode FROM by_class {AS_NURSE}")).await;
-    // Wherever P1 and P3 are, somebody of each class of the paper refuses birth.
+    // Whichever classes P1 and P3 are in, each class of the paper has a member who does not show the birth.
     assert!(shown.iter().filter(|row| row[0] == "*").count() >= 3, "{shown:?}");
     assert!(shown.iter().all(|row| row[0] != "NULL"));
 }

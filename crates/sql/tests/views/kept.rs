@@ -55,6 +55,6 @@ async fn a_kept_row_is_not_shown_once_its_table_has_changed() {
     rows(&mut owner, "INSERT INTO people SELECT * FROM people WHERE FALSE").await;
     for query in ["SELECT * FROM v", "SELECT * FROM v WHERE age = 3"] {
         let problem = try_rows(&mut owner, query).await.unwrap_err();
-        assert_eq!(problem.to_string(), "what the view was verified for has changed since");
+        assert_eq!(problem.to_string(), "the data of the view have changed since it was verified");
     }
 }

@@ -1,8 +1,8 @@
 //! Over random small tables and policies: both plans give the same rows, every class hides its members, every label
 //! covers its value, a filter takes what could be, and the order of the input changes nothing.
 //!
-//! What must hold is said here once more by hand; nothing of the verifier is used. A column of its own, shown to
-//! everybody, says which row is which.
+//! The oracle is written by hand and uses nothing of the verifier. A column that is shown to everybody tells which row is
+//! which.
 
 mod jobs;
 mod oracle;
@@ -19,7 +19,7 @@ use people::{Condition, Order, People, Purposes, TAG};
 
 const PLANS: [&str; 3] = ["anonymize_first", "select_first", "auto"];
 
-/// The session of an engine with a view `v` over these people, `None` where what they ask for can't be reached.
+/// The session of an engine with a view `v` over these people; `None` if what they ask for can't be reached.
 async fn session(people: &People, order: Order) -> Option<(Engine, Session)> {
     let engine = engine();
     let mut session = owner(&engine);

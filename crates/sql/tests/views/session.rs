@@ -1,4 +1,4 @@
-//! Statements in, rows as texts out.
+//! Runs statements and returns their rows as texts.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use kohort_sql::parser::parse;
 use kohort_sql::policy::ComplianceLog;
 use kohort_sql::{Clock, Engine, Outcome, Role, Session, SqlError};
 
-/// An engine on the second of January 2026.
+/// An engine whose clock shows 2 January 2026.
 pub(crate) fn engine() -> Engine {
     Engine::new(clock())
 }
 
-/// The same with a data folder.
+/// The same engine with a data folder.
 pub(crate) async fn engine_in(folder: &Path) -> Engine {
     Engine::open(folder, clock(), ComplianceLog::new()).await.unwrap()
 }
@@ -26,7 +26,7 @@ fn clock() -> Clock {
     Arc::new(|| Utc.with_ymd_and_hms(2026, 1, 2, 3, 4, 5).single().expect("there is such a moment"))
 }
 
-/// Runs statements, the answer of the last as rows of texts; `NULL` where a cell is null.
+/// Runs statements, and returns the answer of the last one as rows of texts. A null is `NULL`.
 pub(crate) async fn try_rows(session: &mut Session, sql: &str) -> Result<Vec<Vec<String>>, SqlError> {
     let mut answer = Vec::new();
     for parsed in parse(sql)? {
@@ -60,7 +60,7 @@ pub(crate) async fn rows(session: &mut Session, sql: &str) -> Vec<Vec<String>> {
     }
 }
 
-/// The owner of an engine.
+/// A session of the owner.
 pub(crate) fn owner(engine: &Engine) -> Session {
     engine.session(Role::Owner)
 }

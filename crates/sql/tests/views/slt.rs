@@ -1,8 +1,9 @@
 //! Statements and their answers, written as `.slt` files.
 //!
-//! Each file has an engine of its own, those called `stored` with a data folder. Records are the owner's; those after a `connection` are an analyst's, each name
-//! its own session. What a statement says it has done is its answer, one row per line. An error is its message, with
-//! the hint below it. `UPDATE_SLT=1` writes into the files what came instead of comparing.
+//! Each file has an engine of its own; if its name begins with `stored`, the engine has a data folder. Records are run by the
+//! owner, and records after a `connection` by an analyst; each name of a connection is a session. The answer of a statement
+//! without rows is its message, one row per line. An error is its message, with the hint below it. With `UPDATE_SLT=1` the actual
+//! answers are written into the files instead of being compared.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::session::{engine, engine_in, try_rows};
 
 struct Connection {
     session: Session,
-    /// Statements that analysts sent, in all connections of a file; not counted where it is the owner's.
+    /// How many statements analysts sent, in all connections of a file; `None` for the owner's session.
     n_sent: Option<Arc<AtomicUsize>>,
 }
 
@@ -67,7 +68,7 @@ fn files_in(folder: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Runs all files of a folder. Per file its name and how many statements analysts sent.
+/// Runs all files of a folder. Returns the name of each file, and how many statements analysts sent.
 async fn run_all(folder: &str) -> Vec<(String, usize)> {
     let files = files_in(folder);
     assert!(!files.is_empty(), "{folder} has no suites");

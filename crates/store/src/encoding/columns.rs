@@ -1,4 +1,4 @@
-//! [`ColumnBuilder`]: values of one stored column, collected row by row, as an Arrow array.
+//! [`ColumnBuilder`]: collects the values of one stored column row by row, and makes an Arrow array of them.
 //!
 //! # Cost
 //!
@@ -16,7 +16,7 @@ use rusqlite::types::ValueRef;
 
 use super::{StoredType, float_from_stored, has_digits, wide_decimal_from_stored};
 
-/// A column whose stored values have a form that its type does not have.
+/// A stored value does not fit the type of its column.
 pub(crate) struct Malformed;
 
 /// Values of one column.
@@ -28,7 +28,7 @@ pub(crate) struct ColumnBuilder {
 
 enum Values {
     Integers(Vec<i64>),
-    /// Bytes of all values in a row, and where each ends.
+    /// The bytes of all values one after the other, and the end of each.
     Bytes {
         bytes: Vec<u8>,
         ends: Vec<i32>,
@@ -36,7 +36,7 @@ enum Values {
 }
 
 impl ColumnBuilder {
-    /// A column with room for so many rows.
+    /// A column with capacity for this many rows.
     pub(crate) fn new(stored: StoredType, n_rows: usize) -> Self {
         let values = match stored.sql_type() {
             "INTEGER" => Values::Integers(Vec::with_capacity(n_rows)),
@@ -49,7 +49,7 @@ impl ColumnBuilder {
         Self { stored, nulls: NullBufferBuilder::new(n_rows), values }
     }
 
-    /// Appends a value; says how many bytes of text or blob it has.
+    /// Appends a value, and returns how many bytes of text or blob it has.
     #[inline]
     pub(crate) fn push(&mut self, value: ValueRef<'_>) -> Result<usize, Malformed> {
         match (&mut self.values, value) {

@@ -1,14 +1,14 @@
-//! [`Rows`]: a scan under way.
+//! [`Rows`]: an open scan.
 //!
-//! Each batch is a query of its own, from the number of the last row on, so that between batches a scan holds nothing of
-//! its connection: many scans of one transaction run side by side, on whatever threads, and rows come in the order of
-//! their numbers always.
+//! Each batch is a query of its own, which starts after the last row of the previous batch. So a scan does not occupy
+//! its connection between batches: many scans of one transaction can run side by side on any threads. Rows always come
+//! in the order of their numbers.
 //!
 //! # Cost
 //!
-//! One pass over the table, unless an index begins with a column of a condition. Then the numbers of the rows that meet
-//! the conditions are listed first, and each run of numbers that follow each other is looked up; but if they are more than
-//! an eighth of the table (and than 65,536), the pass over the table is cheaper, and is taken.
+//! One pass over the table, unless an index begins with a column of a condition. Then the scan first lists the numbers
+//! of the rows that satisfy the conditions, and looks up each run of consecutive numbers. If these are more than an
+//! eighth of the table and more than 65,536, the scan makes a pass over the table instead, because that is cheaper.
 
 use std::sync::Arc;
 
@@ -22,13 +22,13 @@ use crate::encoding::{ColumnBuilder, StoredType};
 use crate::session::{Held, Session};
 use crate::{ROW_NUMBER, StoreError};
 
-/// A batch ends early when its texts and blobs have so many bytes: offsets are of 32 bits.
+/// A batch ends early when its texts and blobs have this many bytes, because Arrow's offsets have 32 bits.
 const MOST_BYTES: usize = 1 << 28;
 
-/// Lists of numbers up to so long are made whatever the size of the table.
+/// Lists of up to this many numbers are used for a table of any size.
 const SHORT_LIST: usize = 65_536;
 
-/// The rows of a scan, in batches. Keeps the snapshot it reads from; one of a change ends with it.
+/// The rows of a scan, in batches. A scan keeps its snapshot open. A scan of a change ends with the change.
 pub struct Rows {
     session: Arc<Session>,
     table: String,
@@ -39,31 +39,31 @@ pub struct Rows {
     types: Vec<StoredType>,
     with_rowid: bool,
     batch_size: usize,
-    /// How many rows are still wanted.
+    /// How many more rows are wanted.
     left: u64,
     source: Source,
 }
 
-/// Where the next rows are found.
+/// Where the next rows come from.
 enum Source {
-    /// In the table, after this number.
+    /// A pass over the table, which continues after this number.
     After { sql: String, values: Vec<Stored>, number: i64 },
-    /// By their numbers.
+    /// A list of row numbers.
     Listed { sql: String, numbers: std::vec::IntoIter<i64>, missing: Missing },
-    /// Nowhere: the scan is done, or failed.
+    /// Nothing more: the scan is done or has failed.
     Done,
 }
 
-/// What a number without a row is.
+/// What a number without a row means.
 enum Missing {
-    /// The index that named it is wrong.
+    /// The number came from an index, so the index is damaged.
     Corrupt,
-    /// Somebody asked for it who could not know.
+    /// The number came from the caller, so it is skipped.
     Skipped,
 }
 
 impl Missing {
-    /// Leaves out so many numbers, which have no rows.
+    /// Skips this many numbers, which have no rows.
     fn skip(&self, numbers: &mut std::vec::IntoIter<i64>, n_numbers: usize) -> Result<(), StoreError> {
         if n_numbers > 0 && matches!(self, Missing::Corrupt) {
             return Err(StoreError::corrupt("an index names a row that is not in its table"));
@@ -74,7 +74,7 @@ impl Missing {
 }
 
 impl Rows {
-    /// Begins a scan.
+    /// Opens a scan.
     pub(crate) fn open(session: &Arc<Session>, table: &str, request: &ScanRequest) -> Result<Self, StoreError> {
         session.with(|held| {
             let found = held.catalog.table(table)?;
@@ -137,7 +137,7 @@ impl Rows {
             Failure::Store(error) => error,
             Failure::Malformed(column) => {
                 let name = self.schema.field(column + usize::from(self.with_rowid)).name();
-                let what = format!("column '{name}' of table '{}' holds a value of another type", self.table);
+                let what = format!("column '{name}' of table '{}' contains a value of a wrong type", self.table);
                 StoreError::corrupt(what)
             }
         }
@@ -185,7 +185,7 @@ impl Source {
         Ok(Self::After { sql, values: filter.values, number: i64::MIN })
     }
 
-    /// As many rows as can still be found, so that a lookup makes no room for a whole batch.
+    /// The largest number of rows still to come, so that a lookup of one row does not allocate a whole batch.
     fn most(&self) -> usize {
         match self {
             Self::After { .. } => usize::MAX,
@@ -194,7 +194,7 @@ impl Source {
         }
     }
 
-    /// Fills a batch with the next rows; says whether there are none after them.
+    /// Fills a batch with the next rows, and returns whether they were the last ones.
     fn fill(&mut self, connection: &Connection, batch: &mut Batch) -> Result<bool, Failure> {
         match self {
             Self::Done => Ok(true),
@@ -239,14 +239,13 @@ impl Source {
     }
 }
 
-/// How many of the first numbers of a list follow each other, and the last of them: rows that came together are read
-/// together.
+/// The first run of consecutive numbers in a list: its last number and its length. The rows of a run are read together.
 fn run(numbers: &[i64]) -> Option<(i64, usize)> {
     let n_followers = numbers.windows(2).take_while(|pair| pair[0] + 1 == pair[1]).count();
     Some((*numbers.get(n_followers)?, n_followers + 1))
 }
 
-/// The numbers of the rows that meet the conditions, unless they are so many that a pass over the table is cheaper.
+/// The numbers of the rows that satisfy the conditions; `None` if a pass over the table is cheaper.
 fn list(connection: &Connection, table_id: i64, filter: &Filter) -> Result<Option<Vec<i64>>, StoreError> {
     let mut statement = connection.prepare_cached(&format!("SELECT row FROM t{table_id} WHERE TRUE{}", filter.sql))?;
     bind(&mut statement, &filter.values)?;
@@ -267,7 +266,7 @@ fn list(connection: &Connection, table_id: i64, filter: &Filter) -> Result<Optio
     Ok(Some(numbers))
 }
 
-/// Binds the values of conditions, whose numbers begin with [`FIRST_VALUE`].
+/// Binds the values of conditions, starting with parameter [`FIRST_VALUE`].
 pub(crate) fn bind(statement: &mut Statement<'_>, values: &[Stored]) -> Result<(), rusqlite::Error> {
     for (number, value) in (FIRST_VALUE..).zip(values) {
         statement.raw_bind_parameter(number, value)?;
@@ -278,7 +277,7 @@ pub(crate) fn bind(statement: &mut Statement<'_>, values: &[Stored]) -> Result<(
 /// Why a batch can't be filled.
 enum Failure {
     Store(StoreError),
-    /// The column at this position has a value of another type.
+    /// The column at this position has a value of a wrong type.
     Malformed(usize),
 }
 
@@ -300,7 +299,7 @@ struct Batch {
     columns: Vec<ColumnBuilder>,
     wanted: usize,
     n_rows: usize,
-    /// Of texts and blobs, in all columns.
+    /// The bytes of texts and blobs in all columns.
     n_bytes: usize,
 }
 
@@ -342,7 +341,7 @@ impl Batch {
             arrays.push(column.finish().map_err(|_| Failure::Malformed(position))?);
         }
         let options = RecordBatchOptions::new().with_row_count(Some(self.n_rows));
-        // Fails only if a column that must have a value lacks one.
+        // This fails only if a value is missing in a column that must have one.
         RecordBatch::try_new_with_options(schema.clone(), arrays, &options).map_err(|_| Failure::Malformed(0))
     }
 }

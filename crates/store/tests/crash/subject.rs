@@ -15,13 +15,13 @@ use kohort_store::{
 };
 use tempfile::TempDir;
 
-/// A folder for a store, in memory where there is such a place: what these tests ask does not depend on the real disk.
+/// A folder for a store, in memory if possible, because these tests do not depend on a real disk.
 pub(crate) fn folder() -> TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()
 }
 
-/// Makes the tables, if they are not there.
+/// Creates the tables if they do not exist.
 pub(crate) fn prepare(store: &Store) -> Result<(), StoreError> {
     let change = store.write()?;
     if change.table("people")?.is_some() {
@@ -79,7 +79,7 @@ fn apply(change: &Change, operation: Operation) -> Result<(), StoreError> {
     }
 }
 
-/// Keeps the number of people of a group.
+/// Updates the number of people of a group.
 fn resize(change: &Change, group: i64, by: i64) -> Result<(), StoreError> {
     match found(change, "group sizes", "group", group)?.first() {
         None => change.insert("group sizes", &batch([("group", group), ("n", by)])).map(drop),
@@ -126,8 +126,8 @@ fn content(state: &State, table: &str) -> BTreeMap<i64, i64> {
     content
 }
 
-/// Holds the store against the transactions of a seed: so many were acknowledged, and one more may have been under way.
-/// Returns how many the store has.
+/// Compares the store with the transactions of a seed, of which this many were acknowledged and one more may have been
+/// under way. Returns how many of them the store has.
 pub(crate) fn check(store: &Store, seed: u64, n_acknowledged: u64) -> u64 {
     store.check().unwrap();
     let snapshot = store.read().unwrap();
@@ -137,6 +137,6 @@ pub(crate) fn check(store: &Store, seed: u64, n_acknowledged: u64) -> u64 {
     let n_transactions = (n_acknowledged..=n_acknowledged + 1).find(|n_transactions| is_after(*n_transactions));
     n_transactions.unwrap_or_else(|| {
         let other = (0..n_acknowledged).rev().find(|n_transactions| is_after(*n_transactions));
-        panic!("seed {seed}: {n_acknowledged} transactions were acknowledged; found is what {other:?} lead to");
+        panic!("seed {seed}: {n_acknowledged} were acknowledged, but the store has the state after {other:?}");
     })
 }

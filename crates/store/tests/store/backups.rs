@@ -7,7 +7,7 @@ use kohort_store::{Store, StoreError};
 
 use crate::sample::{all_ids, people_rows, store_of_people};
 
-/// The store that a backup holds.
+/// Opens the store in a backup.
 fn restored(backup: &Path, folder: &Path) -> Store {
     std::fs::create_dir(folder).unwrap();
     std::fs::copy(backup, folder.join("kohort.db")).unwrap();

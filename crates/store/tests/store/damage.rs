@@ -1,4 +1,4 @@
-//! Files that are not as they were written.
+//! Damaged files.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::sample::{people_rows, store_of_people};
 
 const PAGE: usize = 4_096;
 
-/// The names that a message of damage gives, or why there is none.
+/// The message of an error about damage; `None` if there is no error.
 fn damaged_file(outcome: Result<(), StoreError>) -> Option<String> {
     match outcome {
         Ok(()) => None,
@@ -23,7 +23,7 @@ fn is_named(outcome: Result<(), StoreError>) -> bool {
     said.is_some()
 }
 
-/// Every row of people; `None` where that can't be read.
+/// All rows of people; `None` if they can't be read.
 fn rows(folder: &Path) -> Option<Vec<String>> {
     let read = |state: &Snapshot| -> Result<Vec<String>, StoreError> {
         let batches: Result<Vec<_>, _> = state.scan("people", &ScanRequest::default())?.collect();
@@ -54,7 +54,7 @@ fn a_page_that_was_overwritten_is_found_and_its_file_is_named() {
         damaged[page * PAGE..][..64].fill(0xa5);
         std::fs::write(&file, &damaged).unwrap();
         assert!(is_named(check_folder(folder.path())), "page {page}");
-        // Small files are looked through when they are opened.
+        // Small files are checked when they are opened.
         assert!(is_named(Store::open(folder.path()).map(drop)), "page {page}");
         let target = folder.path().join("backup");
         assert!(is_named(backup_folder(folder.path(), &target)), "page {page}");
@@ -68,7 +68,7 @@ fn a_page_that_was_overwritten_is_found_and_its_file_is_named() {
 #[test]
 fn a_bit_that_changed_is_found_or_no_row_is_lost_by_it() {
     let folder = tempfile::tempdir().unwrap();
-    // Cells of one letter, so that nearly every bit is of something else.
+    // Use cells of one letter, so that nearly every bit of the file belongs to the structure.
     let people: Vec<_> = (0..2_000).map(|id| (id, Some("x"))).collect();
     drop(store_of_people(folder.path(), &people));
     let file = folder.path().join("kohort.db");
@@ -83,7 +83,7 @@ fn a_bit_that_changed_is_found_or_no_row_is_lost_by_it() {
         if is_named(check_folder(folder.path())) {
             n_found += 1;
         } else if let Some(read) = rows(folder.path()) {
-            // What SQLite can't tell is another value in a column that has no index.
+            // SQLite can't notice a changed value in a column without an index.
             let n_cells = |rows: &[String]| rows.iter().map(|batch| batch.matches(',').count()).sum::<usize>();
             assert_eq!(n_cells(&read), n_cells(&expected), "byte {offset}");
             n_changed += usize::from(read != expected);
@@ -102,7 +102,7 @@ fn a_log_that_is_damaged_before_its_last_commits_is_refused_by_name() {
         change.insert("people", &people_rows(&[(id, None)])).unwrap();
         change.commit().unwrap();
     }
-    // As after a kill: the files while the store is open.
+    // Copy the files while the store is open, as a killed process would leave them.
     let left = tempfile::tempdir().unwrap();
     for name in ["kohort.db", "kohort.db-wal", "kohort.lock"] {
         std::fs::copy(folder.path().join(name), left.path().join(name)).unwrap();
@@ -138,7 +138,7 @@ fn a_backup_is_checked_like_a_folder_and_where_there_is_none_that_is_said() {
     let store = store_of_people(&folder.path().join("data"), &five_thousand());
     let backup = folder.path().join("monday.db");
     store.backup(&backup).unwrap();
-    // Also while it is held.
+    // The check works while the folder is held, too.
     check_folder(&folder.path().join("data")).unwrap();
     check_folder(&backup).unwrap();
     for absent in ["nowhere", "nowhere/at/all", "monday.db/data"] {

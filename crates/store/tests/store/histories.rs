@@ -1,4 +1,4 @@
-//! Random histories of calls, held against a model in memory.
+//! Random histories of calls, compared with a model in memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ type Rows = BTreeMap<i64, (i64, usize)>;
 #[derive(Debug, Clone)]
 enum Call {
     Insert(Vec<(i64, usize)>),
-    /// Of rows at these positions among those that are there.
+    /// Deletes the existing rows at these positions.
     Delete(Vec<usize>),
     Update(usize, usize),
     Mark,
@@ -149,7 +149,7 @@ proptest! {
                     } else {
                         drop(ended);
                         model.clone_from(&committed);
-                        // Numbers that were only given in a change that is gone were never seen.
+                        // Numbers of a change that was undone may be given again, because no reader saw them.
                         highest = committed.keys().next_back().copied().unwrap_or(0);
                     }
                     marks.clear();

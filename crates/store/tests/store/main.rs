@@ -1,4 +1,4 @@
-//! The store as its users meet it: tables, transactions, refusals, backups, and histories against a model.
+//! Tests of the public interface: tables, transactions, refusals, backups, and random histories compared with a model.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 

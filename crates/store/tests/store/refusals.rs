@@ -1,4 +1,4 @@
-//! What the store refuses, and how it says so.
+//! What the store refuses, and its messages.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -25,7 +25,7 @@ fn refusal<T>(outcome: Result<T, StoreError>) -> StoreError {
     }
 }
 
-/// This test program again, to run one test with a folder in its environment.
+/// Starts this test program again, to run one test with a folder in its environment.
 fn again(test: &str, folder: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture"]).env(FOLDER, folder);
@@ -83,7 +83,7 @@ fn a_folder_that_cannot_be_written_is_refused_by_name() {
         assert!(matches!(error, StoreError::ReadOnly { .. }), "{error}");
         assert!(error.hint().is_some());
         if folder.exists() {
-            // To read it takes a lock beside it.
+            // Reading needs a lock, which SQLite writes to a file beside the store's file.
             let file = folder.join("kohort.db");
             for outcome in [check_folder(folder), backup_folder(folder, &folder.with_extension("backup"))] {
                 let error = refusal(outcome);
@@ -102,7 +102,7 @@ fn a_folder_that_cannot_be_written_is_refused_by_name() {
     for entry in std::fs::read_dir(&data).unwrap() {
         permit(&entry.unwrap().path(), 0o444);
     }
-    // Root may write everywhere, so the test goes on as somebody else then.
+    // Root may write everywhere, so the test continues as another user.
     let is_root = std::fs::File::create(data.join("probe")).is_ok();
     for absent in [&data, &data.join("new")] {
         let program = std::env::current_exe().unwrap();
@@ -158,7 +158,7 @@ fn files_that_are_no_store_or_a_newer_one_are_refused_and_left_alone() {
 }
 
 #[test]
-fn what_is_not_there_or_not_of_its_type_is_refused_by_name() {
+fn unknown_names_and_wrong_types_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let store = store_of_people(folder.path(), &[(1, Some("Ulm"))]);
     let change = store.write().unwrap();
@@ -207,7 +207,7 @@ fn rows_of_another_shape_are_refused_and_no_cell_is_shown() {
         (rows(vec![("town", text()), ("id", number(Some(1)))]), "do not have its columns: names or their order differ"),
         (rows(vec![("id", text()), ("town", text())]), "column 'id' is of type Utf8, not Int64"),
         (rows(vec![("id", number(None)), ("town", text())]), "row 1: column 'id' must have a value"),
-        (rows(vec![("id", number(Some(4_711))), ("town", text())]), "has a row with the same id already"),
+        (rows(vec![("id", number(Some(4_711))), ("town", text())]), "already has a row with the same id"),
     ];
     for (rows, expected) in cases {
         let error = refusal(change.insert("people", &rows));

@@ -1,4 +1,4 @@
-//! Readers see one state, whatever is committed meanwhile.
+//! Readers see one state, and later commits do not change it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,7 +46,7 @@ fn a_snapshot_and_its_scans_stay_as_they_are_while_others_commit() {
 #[test]
 fn many_readers_see_whole_changes_only() {
     let folder = tempfile::tempdir().unwrap();
-    // Each change adds one to one row and takes one from another, so the sum of all stays.
+    // Each change adds one to a row and subtracts one from another, so the sum stays the same.
     let store = store_of_people(folder.path(), &[(1_000, None), (2_000, None), (3_000, None)]);
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -67,7 +67,7 @@ fn many_readers_see_whole_changes_only() {
 }
 
 #[test]
-fn whoever_reads_after_a_commit_sees_it_whoever_read_before() {
+fn a_snapshot_after_a_commit_sees_it_even_on_a_reused_connection() {
     let folder = tempfile::tempdir().unwrap();
     let store = store_of_people(folder.path(), &[(1, None)]);
     let commit = |id: i64, meanwhile: &dyn Fn() -> Option<Snapshot>| {

@@ -1,4 +1,4 @@
-//! Changes are kept whole or not at all, and statements in them undo themselves alone.
+//! Changes are kept whole or not at all, and a call that fails undoes only itself.
 
 use kohort_store::{ScanRequest, StoreError, TableDescription, Uniqueness};
 

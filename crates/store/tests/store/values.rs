@@ -95,7 +95,7 @@ fn every_type_comes_back_bit_by_bit() {
 /// Whether a comparison holds for two values in this order.
 type Holds = fn(Ordering) -> bool;
 
-/// Holds every comparison of every pair of values against `order`, with an index and without.
+/// Compares the result of every comparison of every pair of values with `order`, with and without an index.
 fn assert_compares<T: Copy>(
     values: &[T],
     array: &ArrayRef,

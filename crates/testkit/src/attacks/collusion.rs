@@ -83,7 +83,7 @@ fn both(requirements: &[Requirement]) -> Audiences {
     Audiences::new(vec![of("insurer", &INSURER), of("office", &OFFICE)])
 }
 
-/// The same, and of both together these.
+/// The insurer and the office, with requirements for each and for both together.
 fn colluding(requirements: &[Requirement], together: Vec<Requirement>) -> Audiences {
     let mut audiences = both(requirements);
     let members = vec!["insurer".to_owned(), "office".to_owned()];
@@ -91,7 +91,7 @@ fn colluding(requirements: &[Requirement], together: Vec<Requirement>) -> Audien
     audiences
 }
 
-/// What the audiences receive, verified.
+/// The verified release that the audiences receive.
 fn published<'a>(table: &'a Table, asked: &Audiences) -> Published<'a> {
     let done = anonymize_audiences(table, &Spec::new(1), asked, &Silent).unwrap_or_else(|error| panic!("{error}"));
     let verified = verify_release(done.anonymized.release, table, asked, SuppressionLimit::NOBODY)
@@ -99,7 +99,7 @@ fn published<'a>(table: &'a Table, asked: &Audiences) -> Published<'a> {
     Published::released(table, verified.get())
 }
 
-/// Persons whom fewer than so many rows fit.
+/// Persons whom fewer than k rows fit.
 fn found(published: &Published<'_>, known: &[&str], k: usize) -> Count {
     let seen = published.seen_with(known);
     Count::of((0..N_PERSONS).map(|person| seen.rows_of(person).len() < k))

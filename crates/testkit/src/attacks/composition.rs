@@ -14,14 +14,14 @@ pub(super) const ATTACKS: &[Attack] = &[
         name: "two releases",
         system: System::Tables,
         knows: "age, postcode and sex of everybody, and that they are in both releases",
-        does: "looks for illnesses that the rows which fit have in common in both",
-        success: "persons of whom one illness remains",
+        does: "looks for illnesses that occur among the rows that fit in both releases",
+        success: "persons for whom only one illness remains",
         run: two_releases,
     },
     Attack {
         name: "sorted releases that pass an audit",
         system: System::Tables,
-        knows: "age and postcode of everybody, from two sorted releases that were audited before",
+        knows: "age and postcode of everybody, and two sorted releases that passed an audit",
         does: "reads what both say about each person",
         success: "persons who are left among fewer than 5, and whom the audit called safe",
         run: sorted_releases,
@@ -79,7 +79,7 @@ fn column_of(published: &Published<'_>, column: &Column) -> Table {
 fn sorted_releases() -> Vec<Side> {
     let jobs = ["age", "postcode"].map(|column| release_of(&[column], "k = 20", "\"drop\""));
     let published = [Published::of(&jobs[0]), Published::of(&jobs[1])];
-    // What a reader of both is left with: everybody who fits the same class in the one and in the other.
+    // A reader of both releases keeps the rows that fit a person in the one and in the other.
     let of_person = |person: usize| -> Vec<Vec<usize>> {
         let seen = published.iter().zip(["age", "postcode"]);
         seen.map(|(published, column)| published.seen_with(&[column]).rows_of(person)).collect()
@@ -99,7 +99,7 @@ fn sorted_releases() -> Vec<Side> {
         let knows = Knows { audience: "reader".to_owned(), columns: vec!["age".to_owned(), "postcode".to_owned()] };
         let n_warned = match audit(&releases, &[knows], Some(5)) {
             Ok(found) => found.audiences[0].together.below_k.unwrap_or(0),
-            // Without a verdict nobody is called safe.
+            // If the audit gives no verdict, nobody counts as safe.
             Err(_) => n_alone,
         };
         Count { tried: n_alone, succeeded: n_alone.saturating_sub(n_warned), by_chance: 0.0 }

@@ -1,4 +1,4 @@
-//! Attacks on keys: who is connected with whom singles people out although every cell is blurred.
+//! Attacks on keys: connections between people single them out, although every cell is blurred.
 
 use std::collections::BTreeMap;
 
@@ -60,10 +60,10 @@ pub fn clinic(n_doctors: usize, doctor: impl Fn(usize, usize) -> usize) -> Table
     )
 }
 
-/// Of each released patient of a clinic the numbers of the doctors they saw, each with how often.
+/// For each released patient of a clinic, how often they saw which doctor.
 ///
 /// # Panics
-/// Where the tables are no clinic.
+/// If the tables are not those of [`clinic`].
 pub fn seen(job: &TablesJob, done: &AnonymizedTables) -> BTreeMap<String, BTreeMap<String, usize>> {
     let (files, _) = as_read(&done.release, &job.tables, &job.schema);
     doctors_by_patient(&files[1])
@@ -81,7 +81,7 @@ fn doctors_by_patient(visits: &Table) -> BTreeMap<String, BTreeMap<String, usize
     seen
 }
 
-/// How often somebody saw each doctor, most often first.
+/// How often each patient saw each doctor, most often first.
 fn patterns(seen: &BTreeMap<String, BTreeMap<String, usize>>) -> Vec<Vec<usize>> {
     let pattern = |doctors: &BTreeMap<String, usize>| {
         let mut times: Vec<usize> = doctors.values().copied().collect();
@@ -99,7 +99,7 @@ fn same_doctor() -> Vec<Side> {
         _ => (patient * 3 + visit) % 20,
     });
     let truth = patterns(&doctors_by_patient(&job.tables[1]));
-    // A reference may be null in the release, so a pattern fits whoever has at least as much.
+    // A reference may be null in the release, so a pattern fits every patient who has at least as much.
     let fits = |known: &[usize], shown: &[usize]| {
         shown.len() <= known.len() && shown.iter().zip(known).all(|(shown, known)| shown <= known)
     };
@@ -145,7 +145,7 @@ fn patients() -> TablesJob {
     job
 }
 
-/// Each table made k-anonymous by itself, keys renumbered or not: joins stay true.
+/// Each table made k-anonymous by itself. Keys may be renumbered, but they still join the right rows.
 fn table_by_table(job: &TablesJob) -> Release {
     let release = |table: &Table| {
         let mut alone = Table { person: None, ..table.clone() };
@@ -156,7 +156,7 @@ fn table_by_table(job: &TablesJob) -> Release {
     Release { tables: job.tables.iter().map(release).collect() }
 }
 
-/// Everything that there is to know of a person.
+/// Everything that there is to know about a person.
 fn all_of(tree: &Tree) -> View {
     let rows = |rows: &Vec<Tree>| {
         let all = || Some(rows.iter().map(all_of).collect());

@@ -30,7 +30,7 @@ fn national_id(random: &mut Random) -> String {
     format!("{digits}{}", (10 - sum % 10) % 10)
 }
 
-/// Patients with six visits each, and more of every fifth: the spec takes rows for persons.
+/// Patients with six visits each, every fifth patient with more. The spec treats each row as a person.
 fn hospital() -> (Vec<String>, Scenario) {
     let mut random = Random::new(12);
     let ids: Vec<String> = (0..N_PATIENTS).map(|_| national_id(&mut random)).collect();
@@ -52,7 +52,7 @@ fn national_ids() -> Vec<Side> {
     let published = Published::released(&job.loaded.table, verified.get());
     let shown: BTreeSet<&str> = (0..published.n_rows()).map(|row| published.cell(row, "pid")).collect();
     let naive = Count::of(ids.iter().map(|id| shown.contains(id.as_str())));
-    // `anonymize` asks the same of every release, and writes none with risks unless they are accepted by name.
+    // `anonymize` asks the same about every release, and writes a release with risks only if they are accepted by name.
     let risks = find_risks(&job.loaded.table, &job.requirements(), Some(&verified.get().tables[0]));
     let ours = if risks.is_empty() { naive } else { Count { succeeded: 0, ..naive } };
     vec![

@@ -33,7 +33,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         system: System::Tables,
         knows: "age, postcode and sex of everybody, and that they are in the table",
         does: "looks for persons whom no row fits",
-        success: "persons known to be left out, so to be unusual",
+        success: "persons known to be left out, and therefore to be unusual",
         run: who_was_left_out,
     },
     Attack {
@@ -83,7 +83,7 @@ fn visits(person: &str) -> Scenario {
 fn many_rows_of_one_person() -> Vec<Side> {
     let named = visits("person = \"patient\"");
     let patients = named.loaded.table.column("patient").expect("patients are named");
-    // A row of each patient, for what the list says about them.
+    // The row of each patient from which the attacker's list is made.
     let n_rows = named.loaded.table.n_rows;
     let is_first = |&row: &usize| (0..row).all(|other| patients.ids[other] != patients.ids[row]);
     let first_rows: Vec<usize> = (0..n_rows).filter(is_first).collect();

@@ -1,7 +1,9 @@
-//! Somebody who knows the algorithm, everybody's quasi values and the release: which private tables can it be of?
+//! An attacker who knows the algorithm, everybody's quasi values and the release asks which private tables could have
+//! given this release.
 //!
-//! Every table is tried that gives people the released values in another order. A partitioner that looks at sensitive
-//! values to decide where to cut gives some of them another release, and these are ruled out. `[WFW+07]`
+//! The attacker tries every table that gives people the released values in another order. A partitioner that looks at
+//! sensitive values to decide where to cut makes another release of some of these tables, so the attacker rules them
+//! out. `[WFW+07]`
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,11 +23,11 @@ pub(super) const ATTACKS: &[Attack] = &[Attack {
     knows: "the algorithm, everybody's age, and which illnesses there are",
     does: "anonymizes every table that gives people these illnesses in another order, and rules out those that give \
            another release",
-    success: "persons of whom an illness is ruled out that their class shows",
+    success: "persons for whom an illness that their class shows is ruled out",
     run: minimality,
 }];
 
-/// With or without a register.
+/// How a release is made: with or without a register.
 #[derive(Clone, Copy, Debug)]
 pub enum Way {
     /// One table.
@@ -63,7 +65,7 @@ fn private_table(private: &[u32], illnesses: &[&str]) -> Table {
     Table { name: "t".to_owned(), columns: vec![ages(private), illness], n_rows: private.len(), person: None }
 }
 
-/// What is released of people of these ages, from 20 to 59, who have these illnesses; `None` where it is refused.
+/// The release of people of these ages, from 20 to 59, who have these illnesses; `None` if it is refused.
 pub fn release(
     way: Way,
     private: &[u32],
@@ -129,7 +131,7 @@ pub fn orders<'v>(values: &[&'v str]) -> BTreeSet<Vec<&'v str>> {
     found
 }
 
-/// The orders of illnesses that give the same release; `None` where there is no release.
+/// The orders of illnesses that give the same release; `None` if there is no release.
 pub fn behind<'v>(
     way: Way,
     private: &[u32],
@@ -142,7 +144,8 @@ pub fn behind<'v>(
     Some(orders(illnesses).into_iter().filter(same).collect())
 }
 
-/// Per person the illnesses that the rows of their class show: what the release leaves open to whoever does not replay.
+/// For each person the illnesses that the rows of their class show: a reader who replays nothing can't narrow them
+/// down.
 fn left_open<'v>(
     way: Algorithm,
     private: &[u32],

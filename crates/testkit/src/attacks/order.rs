@@ -9,11 +9,11 @@ pub(super) const ATTACKS: &[Attack] = &[Attack {
     system: System::Tables,
     knows: "age, postcode and sex of everybody, in the order of the private file",
     does: "takes the first row of a class for the first person whom it fits, the second for the second",
-    success: "persons whose illness is told right",
+    success: "persons whose illness is told correctly",
     run: order_of_rows,
 }];
 
-/// Who gets a row of a class in the order of the list, and whether its illness is theirs.
+/// Gives the rows of each class to its persons in the order of the list, and counts whose illness is then right.
 fn told(published: &Published<'_>, truth: impl Fn(usize) -> String) -> Count {
     let seen = published.seen_with(&LIST);
     let mut count = Count::default();

@@ -1,4 +1,4 @@
-//! The people of the attacks: a town whose inhabitants are made up, with illnesses that go by age and neighbourhood.
+//! The people of the attacks: a made-up town whose illnesses depend on age and neighbourhood.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,8 @@ use crate::scenario::Scenario;
 /// What an attacker knows about everybody: their name and these columns, as a voter list has them.
 pub(super) const LIST: [&str; 3] = ["age", "postcode", "sex"];
 
-/// How columns of the town are declared. The illness comes last, and each attack says what is asked of it.
+/// How columns of the town are declared. The line of the illness is not here, because each attack requires something
+/// else of it.
 pub(super) const COLUMNS: &str = "\
 name = \"identifier\"
 age = \"quasi\"
@@ -19,7 +20,7 @@ sex = { role = \"quasi\", hierarchy = \"flat\" }
 /// Illnesses that everybody may have; the last one is rare.
 const ILLNESSES: [&str; 6] = ["flu", "gout", "cold", "ulcer", "asthma", "hiv"];
 
-/// So many inhabitants, a line each, in the order in which they were admitted.
+/// The table of this many inhabitants, one line each, in the order in which they were admitted.
 pub(super) fn town(n_persons: usize, seed: u64) -> String {
     let mut random = Random::new(seed);
     let mut text = "name,age,postcode,sex,illness\n".to_owned();

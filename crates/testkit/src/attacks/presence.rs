@@ -1,6 +1,6 @@
-//! Somebody who has the release, the register, the algorithm and k: what do they learn about who is private?
+//! An attacker who has the release, the register, the algorithm and k wants to learn who is in the private table.
 //!
-//! The replay tries every private table that a small register allows, so that the share of them in which somebody is
+//! The replay tries every private table that a small register allows, so the share of tables in which a person is
 //! private is known exactly. The face attack runs on tables of ordinary size.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,8 +20,8 @@ pub(super) const ATTACKS: &[Attack] = &[
         name: "faces of boxes",
         system: System::Register,
         knows: "the register, the algorithm and k",
-        does: "names persons who lie alone on a side of their class's box, without whom it would be smaller and large \
-               enough",
+        does: "names persons who lie alone on a side of their class's box, without whom the box would be smaller and the \
+               class still large enough",
         success: "named persons who are in the private table",
         run: faces_of_boxes,
     },
@@ -31,37 +31,41 @@ pub(super) const ATTACKS: &[Attack] = &[
         knows: "the register, the algorithm, k, and how many are private with which values",
         does: "anonymizes every private table that a small register allows, and counts in how many of those behind a \
                release each person is private",
-        success: "persons who are surer to be private than the release says of anybody",
+        success: "persons whose presence the attacker is surer of than the release says anybody can be",
         run: replay_of_memberships,
     },
 ];
 
-/// Where somebody is.
+/// The quasi values of a person.
 pub type Place = Vec<i32>;
 
-/// What a private person brings along, whoever it is.
+/// What the private table says about a person.
 #[derive(Clone, Debug)]
 pub struct Secret {
     /// The sensitive value.
     pub value: &'static str,
-    /// Where the private table says they are, where that is not where the register says.
+    /// The person's place in the private table, if it differs from the one in the register.
     pub elsewhere: Option<Place>,
 }
 
-/// A register, and private persons: some of the register, some of nowhere.
+/// A register and private persons: some of them are in the register, some are not.
 #[derive(Clone, Debug)]
 pub struct World<'a> {
-    /// Where everybody of the register is.
+    /// The place of everybody in the register.
     pub register: &'a [Place],
-    /// Who of the register is private, a person per secret.
+    /// The private persons of the register, one per secret.
     pub private: Vec<usize>,
-    /// What each of them brings along.
+    /// What the private table says about each person of `private`.
     pub secrets: &'a [Secret],
     /// Private persons whom the register does not have.
     pub absent: &'a [(Place, &'static str)],
 }
 
-fn quasi(places: &[Place]) -> Vec<Column> {
+/// The quasi columns `x0`, `x1`, ... of persons at these places.
+///
+/// # Panics
+/// If there is no place.
+pub fn quasi(places: &[Place]) -> Vec<Column> {
     let column = |column: usize| {
         let texts: Vec<String> = places.iter().map(|place| place[column].to_string()).collect();
         let cells = texts.iter().map(|text| Some(text.as_str()));
@@ -102,10 +106,10 @@ impl World<'_> {
         (table, JoinedRegister { rows, n_microdata, n_register, persons, key_prints, respelled })
     }
 
-    /// What is released, and what the verifier says of presence; `None` where nothing is.
+    /// The release, and what the verifier says about presence; `None` if nothing is released.
     ///
     /// # Panics
-    /// Where the verifier refuses the release.
+    /// If the verifier refuses the release.
     pub fn release(&self, spec: &Spec, requirements: &[Requirement]) -> Option<(String, Presence)> {
         let (table, joined) = self.tables();
         let done = anonymize_with_register(&table, &joined, &[], spec, requirements, &Silent).ok()?;
@@ -143,7 +147,7 @@ fn shown(table: &Table, release: &Release) -> String {
     text
 }
 
-/// Every way to choose so many persons, in every order.
+/// Every way to choose this many persons, in every order.
 fn choices(n_persons: usize, n: usize) -> Vec<Vec<usize>> {
     let Some(n) = n.checked_sub(1) else { return vec![Vec::new()] };
     let longer = |choice: Vec<usize>| {
@@ -153,20 +157,23 @@ fn choices(n_persons: usize, n: usize) -> Vec<Vec<usize>> {
     choices(n_persons, n).into_iter().flat_map(longer).collect()
 }
 
-/// What a reader who replays every private table learns.
+/// What a reader learns who replays every private table.
 #[derive(Debug, Default)]
 pub struct Learned {
     /// Different releases.
     pub n_releases: usize,
-    /// By how much somebody's presence is surer than the release says, over all releases.
+    /// The largest difference, over all releases, between how sure a reader is of somebody's presence and how sure the
+    /// release says that readers can be.
     pub surer_than_stated: f64,
-    /// The share of private tables behind a release in which one person is private: the largest.
+    /// The surest that a reader can be of somebody's presence: the largest share, among the private tables that could
+    /// have given a release, of tables in which that person is private.
     pub surest: f64,
-    /// Per release and person whether they are surer to be private than is said.
+    /// For each release and person, whether a reader is surer of their presence than the release says.
     pub count: Count,
 }
 
-/// Replays all private tables: `release` gives what is released, and how sure it is said to make of anybody.
+/// Replays all private tables. `release` gives the release of a table, and how sure it says that readers can be of
+/// anybody.
 pub fn replay(
     register: &[Place],
     secrets: &[Secret],
@@ -194,7 +201,7 @@ pub fn replay(
     learned
 }
 
-/// Private persons with these values, who are where the register says.
+/// Private persons with these values, whose places are those of the register.
 pub fn secrets(values: &[&'static str]) -> Vec<Secret> {
     values.iter().map(|&value| Secret { value, elsewhere: None }).collect()
 }
@@ -203,7 +210,7 @@ fn in_a_row(places: &[i32]) -> Vec<Place> {
     places.iter().map(|&place| vec![place]).collect()
 }
 
-/// Registers that are laid out so that who is private would steer where to cut.
+/// Registers laid out so that a careless partitioner would cut by who is private.
 pub fn registers() -> Vec<Vec<Place>> {
     vec![
         in_a_row(&[1, 2, 3, 4, 5, 6, 7]),
@@ -212,10 +219,10 @@ pub fn registers() -> Vec<Vec<Place>> {
     ]
 }
 
-/// Whom the face attack names, and how often it is right: once for each person who lies alone on a face.
+/// How often the face attack is right: it names each person who lies alone on a face.
 pub fn face_attack(release: &Release, table: &Table, world: &World<'_>, k: u32) -> Count {
     let is_private: BTreeSet<usize> = world.private.iter().copied().collect();
-    // A guess names any person of a released class.
+    // A guess names some person of a released class.
     let share = is_private.len() as f64 / release.tables[0].rows.len() as f64;
     let mut count = Count::default();
     for face in faces(release, table, world.register, k as usize) {
@@ -226,8 +233,8 @@ pub fn face_attack(release: &Release, table: &Table, world: &World<'_>, k: u32) 
     count
 }
 
-/// Persons on one face of a class's box who are so few that the class would do without them: an attacker who believes
-/// that rows are left out where that shrinks the box concludes that one of them is private.
+/// Persons on one face of a class's box, so few that the class would still have k persons without them. An attacker who
+/// believes that such rows are left out to shrink the box concludes that one of them is private.
 fn faces(release: &Release, table: &Table, register: &[Place], k: usize) -> BTreeSet<Vec<usize>> {
     let released = &release.tables[0];
     let mut classes: BTreeMap<Vec<String>, usize> = BTreeMap::new();
@@ -251,7 +258,7 @@ fn faces(release: &Release, table: &Table, register: &[Place], k: usize) -> BTre
     named
 }
 
-/// The cells of a line, where ranges have commas of their own.
+/// The cells of a line; a range has a comma of its own.
 fn cells_of(line: &str) -> Vec<String> {
     let mut cells = vec![String::new()];
     let mut is_range = false;
@@ -274,7 +281,7 @@ fn range(cell: &str) -> (i32, i32) {
     }
 }
 
-/// So many persons of three columns, and a tenth of them, who are private.
+/// A register of this many persons with three columns, and the positions of a random tenth of them, who are private.
 pub fn town(n_persons: usize) -> (Vec<Place>, Vec<usize>) {
     let mut random = Random::new(5);
     let register: Vec<Place> = (0..n_persons).map(|_| (0..3).map(|_| random.below(200) as i32).collect()).collect();
@@ -301,7 +308,7 @@ pub fn careless(done: &AnonymizedWithRegister) -> Release {
     release
 }
 
-/// A spec for a register in which nobody is hidden from: k, and classes made for the private persons alone.
+/// A spec for a register that does not hide presence: k, and classes made for the private persons alone.
 fn fitted(k: u32) -> Spec {
     let mut spec = Spec { algorithm: Algorithm::Mondrian, ..Spec::new(k) };
     spec.register.release = RegisterRows::Microdata;
@@ -327,11 +334,11 @@ fn faces_of_boxes() -> Vec<Side> {
     ]
 }
 
-/// What a careless publisher releases and says: the largest share of private persons in a class.
+/// What a careless publisher releases and claims: the largest share of private persons in a class.
 fn careless_release(world: &World<'_>, spec: &Spec) -> Option<(String, f64)> {
     let (table, joined) = world.tables();
     let done = anonymize_with_register(&table, &joined, &[], spec, &[Requirement::K(spec.k)], &Silent).ok()?;
-    let shares = done.classes.iter().map(|class| class.microdata.len() as f64 / class.n_persons as f64);
+    let shares = done.classes.iter().map(|class| class.microdata.len() as f64 / class.n_persons() as f64);
     Some((shown(&table, &careless(&done)), shares.fold(0.0, f64::max)))
 }
 
@@ -347,7 +354,7 @@ fn replay_of_memberships() -> Vec<Side> {
     };
     let ours = |delta_presence: Option<(f64, f64)>| {
         let spec = Spec { delta_presence, algorithm: Algorithm::Mondrian, ..Spec::new(3) };
-        // Where a bound was asked for, the bound is what is said.
+        // If a bound was asked for, the release states the bound.
         let stated = |highest: f64| delta_presence.map_or(highest, |(_, most)| most);
         count(&|world| {
             let (release, presence) = world.release(&spec, &[Requirement::K(3)])?;

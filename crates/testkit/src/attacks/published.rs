@@ -1,4 +1,4 @@
-//! [`Published`]: a release as whoever downloads it has it, and [`Seen`]: what it says to somebody who knows some columns.
+//! [`Published`]: a release as its readers have it, and [`Seen`]: the release to a reader who knows some columns.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,11 +9,12 @@ use crate::scenario::Scenario;
 
 /// Released rows as texts.
 pub(super) struct Published<'a> {
-    /// The private table. Attackers use what its columns mean, and the cells that they know from a list of their own.
+    /// The private table. Attackers use the meaning of its columns, and the cells that they know from a list of their
+    /// own.
     table: &'a Table,
     columns: Vec<String>,
     rows: Vec<Vec<Option<String>>>,
-    /// Which private row each comes from: to count what an attacker got, never to attack.
+    /// The private row from which each row comes. It serves to count what an attacker got, never to attack.
     pub(super) sources: Vec<u32>,
 }
 
@@ -24,14 +25,14 @@ pub(super) struct Look {
     pub(super) rows: Vec<usize>,
 }
 
-/// A release to somebody who knows some columns about everybody.
+/// A release as seen by somebody who knows some columns about everybody.
 pub(super) struct Seen<'a> {
     known: Vec<&'a Column>,
     pub(super) looks: Vec<Look>,
 }
 
 impl<'a> Published<'a> {
-    /// What a job releases, verified.
+    /// The verified release of a job.
     pub(super) fn of(scenario: &'a Scenario) -> Published<'a> {
         Published::released(&scenario.loaded.table, scenario.verified().get())
     }
@@ -85,7 +86,7 @@ impl<'a> Published<'a> {
         rows.iter().map(|&row| self.cell(row, column)).collect()
     }
 
-    /// What somebody sees who knows these columns about everybody.
+    /// The release as seen by somebody who knows these columns about everybody.
     pub(super) fn seen_with(&self, known: &[&str]) -> Seen<'a> {
         let mut by_cells: BTreeMap<Vec<Option<String>>, Vec<usize>> = BTreeMap::new();
         let position = |name: &&str| self.columns.iter().position(|column| column == name);
@@ -104,13 +105,13 @@ impl<'a> Published<'a> {
 }
 
 impl Seen<'_> {
-    /// Whether rows of a look could be of somebody, whose values are those of this private row.
+    /// Whether the rows of a look could belong to the person with the values of this private row.
     pub(super) fn fits(&self, look: &Look, person: usize) -> bool {
         let cells = self.known.iter().zip(&look.cells);
         cells.into_iter().all(|(column, cell)| covers(column, cell.as_deref(), column.cell(person)))
     }
 
-    /// The released rows that could be somebody's, ascending.
+    /// The released rows that could belong to a person, ascending.
     pub(super) fn rows_of(&self, person: usize) -> Vec<usize> {
         let looks = self.looks.iter().filter(|look| self.fits(look, person));
         let mut rows: Vec<usize> = looks.flat_map(|look| look.rows.iter().copied()).collect();

@@ -1,7 +1,7 @@
 //! Attacks on views over data that changes, by somebody who kept every snapshot and knows who came and went when.
 //!
-//! What SQL lets readers ask is attacked in [`statements`](super::statements); here the rule is, by which persons come
-//! into a materialized view and go.
+//! [`statements`](super::statements) attacks what readers can ask in SQL. This module attacks the rule by which persons
+//! enter and leave a materialized view.
 
 mod at_once;
 mod attacker;
@@ -43,13 +43,13 @@ pub(super) const ATTACKS: &[Attack] = &[
         name: "who came last",
         system: System::Views,
         knows: "who came when, and that a crowd is shown as soon as it has l illnesses",
-        does: "gives the rarest illness of each new crowd to whoever came last",
-        success: "crowds of which that is right",
+        does: "assigns the rarest illness of each new crowd to the person who came last",
+        success: "crowds for which that is right",
         run: who_came_last,
     },
 ];
 
-/// The k and l that are asked of everybody.
+/// The k and l that are required for everybody.
 fn k_and_l(setting: &Setting) -> (u32, Vec<(usize, u32)>) {
     let k = setting.requirements.iter().find_map(Requirement::k).unwrap_or(2);
     let l = setting.requirements.iter().filter_map(|requirement| match requirement {
@@ -66,7 +66,7 @@ fn k_and_l(setting: &Setting) -> (u32, Vec<(usize, u32)>) {
     (k, l.collect())
 }
 
-/// Whose row, or whose values, the attacker makes out.
+/// The persons whose row or values the attacker finds out.
 pub fn breached(setting: &Setting, blocks: &[Block]) -> Vec<u64> {
     let (k, l) = k_and_l(setting);
     let mut breached = Vec::new();
@@ -139,8 +139,8 @@ impl Arrivals {
         Arrivals { standard, index: ClassIndex::new(2), ledger: MemoryLedger::new(), closing, n_arrived: 0 }
     }
 
-    /// One more person comes. The values of the crowd that is shown for it, in the order in which its members came;
-    /// empty where nobody is.
+    /// One more person comes. Returns the values of the crowd that is then shown, in the order in which its members
+    /// came, or nothing if no crowd is.
     fn come(&mut self, value: u32) -> Vec<u32> {
         let trees = trees();
         let number = self.n_arrived;
@@ -166,7 +166,7 @@ impl Arrivals {
     }
 }
 
-/// How kohort shows crowds where l = 2 is asked: by number, twice as many as are needed.
+/// How kohort closes crowds where l = 2 is asked: by size, at twice the number that is needed.
 const BY_SIZE: Closing = Closing::BySize(4);
 
 fn who_came_last() -> Vec<Side> {
@@ -179,7 +179,7 @@ fn who_came_last() -> Vec<Side> {
             let mut n_with: BTreeMap<u32, usize> = BTreeMap::new();
             crowd.iter().for_each(|&value| *n_with.entry(value).or_default() += 1);
             let fewest = n_with.values().copied().min();
-            // Where two illnesses are equally rare the attacker has nothing to say.
+            // If two illnesses are equally rare, the attacker makes no guess.
             let rarest: Vec<u32> =
                 n_with.iter().filter(|(_, n)| Some(**n) == fewest).map(|(&value, _)| value).collect();
             if let ([rarest], Some(last), Some(n)) = (rarest.as_slice(), crowd.last(), fewest) {
@@ -194,7 +194,7 @@ fn who_came_last() -> Vec<Side> {
     ]
 }
 
-/// The illnesses of everybody in a view that is computed anew, by how often they are shown.
+/// How often each illness is shown in a view that is computed anew.
 fn computed(values: &[u32]) -> BTreeMap<String, i64> {
     let texts: Vec<String> = values.iter().map(u32::to_string).collect();
     let ages: Vec<String> = (0..values.len()).map(|person| (20 + person % 40).to_string()).collect();
@@ -226,7 +226,7 @@ fn before_and_after() -> Vec<Side> {
             after.iter().filter(|(text, n)| before.get(*text) != Some(n)).map(|(text, _)| text).collect();
         refreshed.add(more == [&value.to_string()], 0.0);
         before = after;
-        // What is more than before is the crowd.
+        // The rows that were not there before are the crowd.
         let mut crowd = arrivals.come(value);
         crowd.sort_unstable();
         crowd.dedup();

@@ -36,7 +36,7 @@ file = \"r.csv\"
 
 const N_PRIVATE: usize = 80;
 
-/// The private table and its join with the register. Everybody's pay is theirs alone, so that it tells who they are.
+/// The private table and its join with the register. Everybody has a different pay, so the pay identifies them.
 fn people() -> (Table, JoinedRegister, Spec) {
     let mut random = Random::new(9);
     let (mut private, mut register) = ("pay,age\n".to_owned(), "pay,age\n".to_owned());
@@ -59,7 +59,7 @@ fn people() -> (Table, JoinedRegister, Spec) {
     (table.table, registers.joined, spec)
 }
 
-/// The join of spellings: whoever is spelled differently is somebody else.
+/// A join that compares spellings, so that a person who is spelled differently counts as somebody else.
 fn joined_by_spelling(joined: &JoinedRegister) -> JoinedRegister {
     let mut joined = joined.clone();
     joined.n_register = joined.rows.n_rows - joined.n_microdata;
@@ -70,7 +70,7 @@ fn joined_by_spelling(joined: &JoinedRegister) -> JoinedRegister {
 fn spelling() -> Vec<Side> {
     let (table, joined, mut spec) = people();
     let requirements = [Requirement::K(5)];
-    // One row of each person of the register, by their pay.
+    // One row per person of the register, found by their pay.
     let pay = joined.rows.column("pay").expect("the register has it");
     let cents =
         |row: usize| (pay.cell(row).and_then(|cell| cell.parse::<f64>().ok()).unwrap_or_default() * 100.0) as i64;

@@ -1,8 +1,8 @@
-//! Attacks on A-views that need SQL: they are `.slt` files of `kohort-sql`, which every one of its test runs repeats.
+//! Attacks on A-views that need SQL. They are `.slt` files of `kohort-sql` and run with its tests.
 //!
 //! The catalogue has no query engine, so it reads what each file says about itself, and counts the statements that
-//! analysts send. Tests of `kohort-sql` hold these counts against what was run, and those of `kohort-server` run the same
-//! files over the wire.
+//! analysts send. Tests of `kohort-sql` compare these counts with what was run, and tests of `kohort-server` run the
+//! same files over the wire.
 
 use std::path::{Path, PathBuf};
 
@@ -24,10 +24,10 @@ pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../sql/tests/attacks")
 }
 
-/// All of them, by name.
+/// All attacks that need SQL, sorted by name.
 ///
 /// # Panics
-/// Where a file can't be read, or does not start with what is wanted and why that fails.
+/// If a file can't be read, or does not start with what is wanted and why that fails.
 pub fn statements() -> Vec<Statements> {
     let files = std::fs::read_dir(folder()).expect("the tests of kohort-sql are in the workspace");
     let mut paths: Vec<PathBuf> = files.map(|entry| entry.expect("the folder can be listed").path()).collect();
@@ -56,8 +56,8 @@ impl Statements {
     }
 }
 
-/// How many records of a file, and of those that it includes, are analysts': a `connection` belongs to the record after it,
-/// and records without one are the owner's.
+/// How many records of a file, and of the files that it includes, are sent by analysts. A `connection` line makes the
+/// next record an analyst's; records without one are the owner's.
 fn n_sent(text: &str, included: &dyn Fn(&str) -> String) -> usize {
     let in_line = |line: &str| match line.split_once(' ') {
         Some(("connection", _)) => 1,

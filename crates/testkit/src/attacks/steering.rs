@@ -1,9 +1,9 @@
 //! An audience that knows the algorithm, its own columns of everybody and the release: what does it learn about columns
 //! that only others know?
 //!
-//! Rows that look the same to the audience exchange everything it does not know, in every order. Each order is a table
-//! that shows the audience the same classes. If some of these tables give another release, the audience rules them
-//! out, and may narrow somebody's value down to fewer than the class shows, or to one. `[WFW+07]`
+//! Rows that look the same to the audience exchange everything that it does not know, in every order. Each order is a
+//! table in which the audience sees the same classes. If some of these tables give another release, the audience rules
+//! them out. It may then narrow somebody's value down to fewer than the class shows, or to one. `[WFW+07]`
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -14,7 +14,7 @@ use kohort_model::{Audience, Audiences, Cells, Column, Requirement, Role, Silent
 
 use super::{Attack, Count, Promise, Side, System};
 
-const KNOWS: &str = "the algorithm, and its own columns of everybody";
+const KNOWS: &str = "the algorithm, and everybody's values in its own columns";
 const DOES: &str = "anonymizes every table in which persons of a class exchange what the audience does not know, and rules \
                     out those that give another release";
 
@@ -24,7 +24,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         system: System::Audiences,
         knows: KNOWS,
         does: DOES,
-        success: "persons of whom a value is ruled out in a column that only others know",
+        success: "persons for whom a value is ruled out in a column that only others know",
         run: || sides(|leaks| leaks.narrowed),
     },
     Attack {
@@ -32,7 +32,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         system: System::Audiences,
         knows: KNOWS,
         does: DOES,
-        success: "persons of whom one value remains where the class shows several",
+        success: "persons for whom one value remains although the class shows several",
         run: || sides(|leaks| leaks.certain),
     },
 ];
@@ -67,10 +67,10 @@ pub fn audiences(each: &[&[usize]], k: u32, steer: Steer) -> Audiences {
     Audiences { steer, ..Audiences::new(each) }
 }
 
-/// Per person the released cells.
+/// The released cells of each person.
 ///
 /// # Panics
-/// Where nothing is released.
+/// If nothing is released.
 pub fn shown(people: &People, asked: &Audiences, algorithm: Algorithm) -> Vec<Vec<String>> {
     let spec = Spec { algorithm, ..Spec::new(1) };
     let made = anonymize_audiences(&table(people), &spec, asked, &Silent).expect("k is reachable");
@@ -86,7 +86,7 @@ pub fn shown(people: &People, asked: &Audiences, algorithm: Algorithm) -> Vec<Ve
     of_person
 }
 
-/// What a reader has: rows in no order.
+/// The rows as a reader has them, in no particular order.
 pub fn rows(shown: &[Vec<String>]) -> Vec<Vec<String>> {
     let mut rows = shown.to_vec();
     rows.sort();
@@ -102,7 +102,7 @@ pub fn classes(shown: &[Vec<String>], knows: &[usize]) -> Vec<Vec<usize>> {
     classes.into_values().collect()
 }
 
-/// Every table that comes from exchanging what an audience does not know inside of its classes.
+/// Every table that results from exchanging, within the audience's classes, what the audience does not know.
 fn exchanges(people: &People, classes: &[Vec<usize>], knows: &[usize]) -> BTreeSet<People> {
     let mut found = BTreeSet::from([people.clone()]);
     for class in classes {
@@ -132,15 +132,15 @@ pub fn exchanged(people: &People, one: usize, other: usize, knows: &[usize]) -> 
     people
 }
 
-/// Of how many persons an audience knows a value for sure that the classes leave open, and of how many it can rule
-/// values out.
+/// For how many persons an audience finds out a value that the classes leave open, and for how many it can rule values
+/// out.
 #[derive(Debug, Default, PartialEq)]
 pub struct Leaks {
-    /// Persons of all tables.
+    /// Persons in all tables.
     pub persons: u64,
-    /// Of whom one value remains.
+    /// Persons for whom one value remains.
     pub certain: u64,
-    /// Of whom fewer values remain than the classes leave open.
+    /// Persons for whom fewer values remain than the classes leave open.
     pub narrowed: u64,
 }
 
@@ -159,8 +159,8 @@ impl Leaks {
         }
     }
 
-    /// What the first of two audiences learns of the other's column, where they share one column and have one each: on 120
-    /// tables of five persons, by two algorithms.
+    /// What the first of two audiences learns about the second one's column, on 120 tables of five persons, by two
+    /// algorithms. The audiences share one column and have one each of their own.
     pub fn between_two(steer: Steer) -> Leaks {
         let mut leaks = Leaks::default();
         for algorithm in [Algorithm::Auto, Algorithm::Mondrian] {

@@ -3,7 +3,7 @@
 use super::statements::Statements;
 use super::{Attack, Count, Promise, Side};
 
-/// The line of a page after which the tables stand.
+/// The line of a page after which the tables begin.
 pub const BEGIN: &str = "<!-- cargo xtask attack --write: begin -->";
 /// The line of a page before which the tables end.
 pub const END: &str = "<!-- cargo xtask attack --write: end -->";
@@ -63,7 +63,7 @@ fn promise(promised: Promise) -> String {
     }
 }
 
-/// A page with these tables between its two marks; `None` where it has none.
+/// A page with these tables between its two marks; `None` if the page has no marks.
 pub fn page_with(page: &str, tables: &str) -> Option<String> {
     let (before, rest) = page.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;

@@ -1,7 +1,8 @@
-//! Somebody who knows the algorithm and how many rows everybody has: what did the rows show that were left out?
+//! An attacker who knows the algorithm, and how many rows everybody has, wants to learn something about rows that were
+//! left out.
 //!
-//! Where one person of a class has three visits and another two, the third visit finds no partner and is left out. If all
-//! three look the same, something has to say which one goes. A rule that looks at their values tells something about the
+//! If one person of a class has three visits and another has two, the third visit finds no partner and is left out. If
+//! all three look the same, some rule has to choose one. A rule that looks at their values tells something about the
 //! row that is missing. `[WFW+07]`
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,9 +17,9 @@ pub(super) const ATTACKS: &[Attack] = &[
     Attack {
         name: "the row that was left out",
         system: System::Tables,
-        knows: "how many visits each patient had, and that alike visits are left out by a rule",
+        knows: "how many visits each patient had, and that a rule decides which of several alike visits is left out",
         does: "takes the missing visit's illness for the last one in the alphabet",
-        success: "missing visits of which that is right",
+        success: "missing visits for which that is right",
         run: guesses,
     },
     Attack {
@@ -31,7 +32,7 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
 ];
 
-/// What visits are told apart by, beside their values.
+/// The columns that tell visits apart, beside their values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Visits {
     Keyed,
@@ -93,7 +94,7 @@ fn guesses() -> Vec<Side> {
 
 const THREE: [&str; 3] = ["cold", "flu", "gout"];
 
-/// Every sequence of so many illnesses.
+/// Every sequence of this many illnesses.
 fn sequences(n: usize) -> Vec<Vec<&'static str>> {
     let Some(n) = n.checked_sub(1) else { return vec![Vec::new()] };
     let longer = |sequence: Vec<&'static str>| THREE.map(|illness| [sequence.as_slice(), &[illness]].concat());
@@ -105,7 +106,7 @@ fn sorted(mut illnesses: Vec<&'static str>) -> Vec<&'static str> {
     illnesses
 }
 
-/// The illnesses of each of two patients, as a reader sees them: nobody can tell which of the two is which.
+/// The illnesses of two patients as a reader sees them, who can't tell which patient is which.
 fn released(first: &[&'static str], second: &[&'static str], visits: Visits) -> Vec<Vec<&'static str>> {
     let job = job(&[(40, first), (40, second)], visits);
     let done = job.run().unwrap_or_else(|error| panic!("{error}"));
@@ -121,7 +122,7 @@ fn released(first: &[&'static str], second: &[&'static str], visits: Visits) -> 
     shown
 }
 
-/// Per pair of tables whether the first patient can't have had some illnesses that the release leaves open.
+/// For each pair of tables, whether a reader can rule out an illness of the first patient that the release leaves open.
 fn ruled_out(visits: Visits) -> Count {
     let mut behind: BTreeMap<Vec<Vec<&str>>, Vec<Vec<&str>>> = BTreeMap::new();
     for first in sequences(3) {
@@ -131,7 +132,7 @@ fn ruled_out(visits: Visits) -> Count {
     }
     let mut count = Count::default();
     for (shown, firsts) in &behind {
-        // Either of the two trees is the first patient's, with any illness in the visit that is missing.
+        // Either tree can be the first patient's, with any illness in the missing visit.
         let with_any = |tree: &Vec<&'static str>| THREE.map(|illness| sorted([tree.as_slice(), &[illness]].concat()));
         let open: BTreeSet<Vec<&str>> = shown.iter().flat_map(with_any).collect();
         let possible: BTreeSet<Vec<&str>> = firsts.iter().cloned().collect();

@@ -1,4 +1,5 @@
-//! Attacks on sensitive values by somebody who needs no row, because the rows that fit all say the same.
+//! Attacks that learn a sensitive value without knowing which row is a person's, because all rows that fit the person
+//! say the same.
 
 use super::people::{LIST, N_PERSONS, town_job};
 use super::published::Published;
@@ -18,7 +19,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         system: System::Tables,
         knows: "age, postcode and sex of everybody",
         does: "compares how frequent the rare illness is among the rows that fit, and in the whole release",
-        success: "persons of whom it is more than 0.15 more frequent",
+        success: "persons among whose rows it is more frequent by more than 0.15",
         run: skewness,
     },
 ];

@@ -1,6 +1,7 @@
-//! `cargo xtask attack`: runs the catalogue of attacks and prints its tables; with `--write` they go to `docs/attacks.md`.
+//! `cargo xtask attack`: runs the catalogue of attacks and prints its tables; with `--write` they go to
+//! `docs/attacks.md`.
 //!
-//! Fails where a release does not keep what is promised, or an attack does not succeed where it should.
+//! Fails if a release does not keep what is promised, or an attack does not succeed although it should.
 
 use std::path::Path;
 use std::process::ExitCode;

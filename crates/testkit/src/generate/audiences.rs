@@ -1,5 +1,5 @@
-//! Random jobs of one table for several audiences: who knows which columns, which of them may collude, and which columns
-//! an audience must not learn.
+//! Random jobs of one table for several audiences: who knows which columns, which of them may collude, and which
+//! columns an audience must not learn.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use super::{Job, Size, job};
 /// A table, and what is asked of its release for each audience.
 #[derive(Clone)]
 pub struct AudiencesJob {
-    /// The table and how its release is made. What is asked is said by the audiences.
+    /// The table and how its release is made. The audiences say what is required.
     pub job: Job,
     /// Who receives the release.
     pub audiences: Audiences,
@@ -23,7 +23,7 @@ pub struct AudiencesJob {
 /// Somebody who sees a release: an audience or a coalition.
 #[derive(Clone, Debug)]
 pub struct Onlooker {
-    /// Its name.
+    /// The name of the audience or coalition.
     pub name: String,
     /// The quasi columns it may know.
     pub known: Vec<String>,
@@ -31,11 +31,12 @@ pub struct Onlooker {
     pub requirements: Vec<Requirement>,
 }
 
-/// Which columns an audience knows, as bits, and how much its k is above the release's.
+/// The columns that an audience knows, as bits, and by how much its k exceeds the release's.
 type AudienceDraft = (u8, u32);
-/// Members by their bits, a k, and whether the coalition also asks what the job asks of sensitive columns.
+/// The members as bits, a k, and whether the coalition also has the job's requirements on sensitive columns.
 type CoalitionDraft = (u8, u32, bool);
-/// An audience, a column it must not learn, how many disjoint labels and how close, where it does not know the column.
+/// An audience, a column that it must not learn unless it knows it, how many disjoint labels each of its classes must
+/// show, and how close their shares must be to those of the release.
 type HiddenDraft = (usize, usize, u32, Option<f64>);
 
 /// Random jobs for one to four audiences.
@@ -81,7 +82,7 @@ fn audiences(job: &Job, drafts: &[AudienceDraft], collusion_k: Option<u32>) -> A
         if columns.is_empty() {
             columns.push(job.table.columns[quasi[number % quasi.len()]].name.clone());
         }
-        // k comes first.
+        // The first requirement is always k.
         let mut requirements = job.requirements.clone();
         requirements[0] = Requirement::K(job.spec.k + more);
         each.push(Audience { name: format!("audience {number}"), quasi: columns, requirements });
@@ -120,7 +121,7 @@ impl AudiencesJob {
     /// The release, or why there is none.
     ///
     /// # Errors
-    /// Those of [`anonymize_audiences`].
+    /// The errors of [`anonymize_audiences`].
     pub fn run(&self) -> Result<AnonymizedForAudiences, AnonymizeError> {
         anonymize_audiences(&self.job.table, &self.job.spec, &self.audiences, &Silent)
     }
@@ -140,7 +141,7 @@ impl AudiencesJob {
         each.chain(self.named_coalitions().into_iter().map(|coalition| self.together(coalition))).collect()
     }
 
-    /// The same with all audiences together, where something is asked of them.
+    /// Audiences and coalitions with a name, and all audiences together if something is required of them.
     pub fn onlookers(&self) -> Vec<Onlooker> {
         let of_all = self.audiences.coalitions.iter().filter(|coalition| coalition.name.is_none());
         self.named().into_iter().chain(of_all.map(|coalition| self.together(coalition))).collect()

@@ -1,7 +1,7 @@
-//! [`block`]: small random blocks of A-views that may leave.
+//! [`block`]: small random blocks of A-views that satisfy all requirements.
 //!
-//! Classes are drawn, and everybody's wishes are cut down to what their class is. So nothing of the engine decides what
-//! the blocks look like, and odd ones come about that no partitioner makes.
+//! Classes are drawn first, and then everybody's wishes are reduced to what their class satisfies. So the engine does
+//! not decide what blocks look like, and there are odd ones that no partitioner makes.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::mutations::blocks::{ShownBlock, labelled};
 use crate::mutations::judges::Harm;
 use crate::random::Random;
 
-/// Positions of columns; the others are quasi.
+/// The positions of some columns; all others are quasi columns.
 const NAME: usize = 0;
 const DISEASE: usize = 3;
 const WARD: usize = 4;
@@ -23,7 +23,7 @@ const N_COLUMNS: usize = 5;
 const ZIPS: &str = "88512;885**;*****\n88591;885**;*****\n89321;893**;*****\n";
 const DISEASES: &str = "flu;viral;any\nfever;viral;any\nulcer;stomach;any\ngout;joint;any\n";
 
-/// The block of a seed: as drawn with this one or one of the next.
+/// The block of a seed: the first valid one of those drawn with this seed and the next ones.
 pub fn block(seed: u64) -> ShownBlock {
     let mut random = Random::new(seed);
     loop {
@@ -41,7 +41,7 @@ fn draw(random: &mut Random) -> ShownBlock {
     let n_shown = if random.once_in(3) { 1 + random.below(n_rows) } else { n_rows };
     let rows = random.choose(&all, n_shown);
     let n_classes = 1 + random.below(3);
-    // A class that is drawn for a person holds all of the person's rows only by chance.
+    // Classes are drawn per row, so a class has all rows of a person only by chance.
     let drawn: Vec<u32> = rows.iter().map(|_| random.below(n_classes) as u32).collect();
     let name = |row: usize| private.columns[NAME].cell(rows[row] as usize);
     let disclosure = if random.once_in(3) { Disclosure::Row } else { Disclosure::Class };
@@ -94,7 +94,7 @@ fn private(random: &mut Random, n_rows: usize) -> Table {
     Table { name: "patients".to_owned(), columns, n_rows, person: Some(NAME) }
 }
 
-/// What is asked, at no share that small classes have.
+/// Random requirements. No threshold equals a share that small classes can have, so rounding never decides.
 fn requirements(random: &mut Random) -> Vec<Requirement> {
     let column = || "disease".to_owned();
     let more = [
@@ -112,7 +112,7 @@ fn requirements(random: &mut Random) -> Vec<Requirement> {
 }
 
 impl ShownBlock {
-    /// The cells of a column, as tight as everybody allows.
+    /// The cells of a column, as precise as everybody allows.
     fn cells_of(&self, position: usize, random: &mut Random) -> BlockCells {
         let (rows, classes) = (&self.block.rows, &self.block.classes);
         let refuses = |row: usize| self.consent.refused[rows[row] as usize] >> position & 1 == 1;
@@ -155,7 +155,7 @@ impl ShownBlock {
     }
 }
 
-/// The lowest label over some values, at least so many levels up.
+/// The lowest label that covers some values, at least this many levels up.
 fn covering(column: &Column, values: &[Option<&str>], level: usize) -> Cell {
     let Some(tree) = &column.hierarchy else {
         let numbers: Option<Vec<i64>> = values.iter().map(|value| value.and_then(|text| text.parse().ok())).collect();

@@ -4,26 +4,26 @@ use kohort_model::hierarchy::{DateLevel, MaskSide, Rule};
 use kohort_model::{Column, Hierarchy, Notation, Role, Texts, ValueType};
 use proptest::prelude::*;
 
-/// What a column's cells are made of.
+/// How the cells of a column are made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ColumnDraft {
     kind: Kind,
     n_values: u16,
-    /// 1 for equally frequent values; the larger, the more of them are the first.
+    /// 1 makes all values equally frequent; the larger the number, the more frequent the first values.
     skew: i32,
     nulls: Nulls,
     tree: Tree,
-    /// Decides the shape of a random tree.
+    /// The seed of a random tree.
     shape: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Integer,
-    /// Beyond what a float can hold.
+    /// Integers that a float can't hold exactly.
     LargeInteger,
     Decimal,
-    /// Decimals some of which are spelled in two ways.
+    /// Decimals, some of which have two spellings.
     Respelled,
     Float,
     Date,
@@ -47,7 +47,7 @@ enum Tree {
     Random,
     Flat,
     Mask(MaskSide),
-    /// Steps for numbers, levels for dates, none for others.
+    /// Steps for numbers, levels for dates, no hierarchy for others.
     ByValue,
 }
 
@@ -70,7 +70,8 @@ pub(super) fn column_draft(most_values: u16) -> impl Strategy<Value = ColumnDraf
 pub(super) fn sensitive_draft() -> impl Strategy<Value = ColumnDraft> {
     draft(prop_oneof![Just(Kind::Word), Just(Kind::Integer), Just(Kind::Respelled)], 9).prop_map(|draft| {
         match draft.kind {
-            // A hierarchy tells spellings apart and an order does not: what a distance then means is a test of its own.
+            // A hierarchy tells two spellings of a number apart, and an order does not. Another test says which
+            // distance two spellings then have.
             Kind::Respelled => ColumnDraft { tree: Tree::None, ..draft },
             _ => draft,
         }
@@ -101,7 +102,7 @@ impl ColumnDraft {
         }
     }
 
-    /// The cell a number stands for: its last four bits decide on null, the others on the value.
+    /// The cell that a number stands for: its last four bits decide whether it is null, the others choose the value.
     fn cell(&self, draw: u16) -> Option<String> {
         let is_null = match self.nulls {
             Nulls::None => false,
@@ -127,7 +128,7 @@ impl ColumnDraft {
         Some(rule.make(texts, self.kind.value_type(), &Notation::default()).expect("the rule fits the kind"))
     }
 
-    /// A ragged tree of up to three levels over all values the column could hold, and some more.
+    /// A ragged tree of up to three levels over all values that the column could hold, and some more.
     fn random_tree(&self) -> Hierarchy {
         let mut values: Vec<String> = (0..self.n_values + 2).map(|index| self.kind.text(index)).collect();
         values.sort_unstable();

@@ -1,7 +1,7 @@
 //! Random jobs of tables that reference each other by second foreign keys: patients with friends, their visits to
 //! doctors, and doctors with mentors.
 //!
-//! Small enough that every map between rows can be tried, see [`crate::oracle::swaps`].
+//! The jobs are small enough to try every map between rows, see [`crate::oracle::swaps`].
 
 use proptest::prelude::*;
 

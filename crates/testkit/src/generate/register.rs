@@ -1,7 +1,8 @@
 //! Random jobs of one table beside public registers, as the files a user would have.
 //!
 //! People are drawn as plain numbers. The private table and the registers spell the same number differently: `1.5` and
-//! `1.50`, a composed and a decomposed letter. The job knows who every row is of, so it can say whom a join must find.
+//! `1.50`, a composed and a decomposed letter. The job knows to whom every row belongs, so it can say whom a join must
+//! find.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,13 +25,14 @@ pub struct RegisterJob {
 /// The numbers that a person's quasi values are made of, `None` for null.
 pub type Place = Vec<Option<u8>>;
 
-/// Whom the registers know, by how the files were made.
+/// The persons whom the registers know, by how the files were made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// Per private row where the registers say that its person is; `None` where they say nothing that can be used. By
-    /// values this says who would be found if everybody had values of their own.
+    /// For each private row, the place of its person in the registers; `None` if the registers don't have the person,
+    /// or contradict each other. If persons are found by their values and several private rows have the same values,
+    /// the first of these rows count as found.
     pub private: Vec<Option<Place>>,
-    /// Register persons whom the private table does not have.
+    /// Register persons who are not in the private table.
     pub others: Vec<Place>,
 }
 
@@ -53,7 +55,7 @@ pub(super) enum Kind {
     Word,
 }
 
-/// The file that a cell stands in.
+/// The file that contains a cell.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum File {
     Private,
@@ -70,7 +72,7 @@ struct PrivatePerson {
     own_k: u8,
 }
 
-/// What the first register says of a private person.
+/// What the first register says about a private person.
 #[derive(Clone, Debug)]
 enum Said {
     Nothing,
@@ -84,13 +86,13 @@ struct OtherPerson {
     second: Second,
 }
 
-/// What the second register says of a person of the first.
+/// What the second register says about a person of the first.
 #[derive(Clone, Debug)]
 enum Second {
     Nothing,
     Same,
     Other(Vec<u8>),
-    /// The person is in it alone.
+    /// The person is in the second register only.
     Alone,
 }
 
@@ -111,25 +113,25 @@ struct AskedDraft {
     delta_presence: Option<(f64, f64)>,
 }
 
-/// How many people there are at most.
+/// How large jobs are.
 #[derive(Clone, Copy, Debug)]
 pub struct RegisterSize {
-    /// In the private table.
+    /// The largest number of people in the private table.
     pub private: usize,
-    /// In the registers alone.
+    /// The largest number of people who are only in the registers.
     pub others: usize,
 }
 
 impl RegisterSize {
-    /// Small enough to try every way to leave persons out.
+    /// Few enough people to try every way to leave persons out.
     pub const TINY: RegisterSize = RegisterSize { private: 8, others: 12 };
-    /// Some dozen.
+    /// A few dozen people.
     pub const SMALL: RegisterSize = RegisterSize { private: 40, others: 80 };
-    /// Some hundred.
+    /// A few hundred people.
     pub const MEDIUM: RegisterSize = RegisterSize { private: 120, others: 400 };
 }
 
-/// Values of a quasi column are fewer than this.
+/// A quasi column has fewer distinct values than this.
 pub(super) const N_VALUES: u8 = 8;
 
 /// Random jobs.
@@ -242,14 +244,14 @@ impl RegisterJob {
         self.columns[column].text(value, File::Private)
     }
 
-    /// Where the private table says that a person is.
+    /// The place of a person in the private table.
     pub fn place(&self, row: usize) -> Place {
         let PrivatePerson { place, has_null, .. } = &self.private[row];
         let is_null = |column: usize| *has_null && column == 0;
         place.iter().enumerate().map(|(column, &value)| (!is_null(column)).then_some(value)).collect()
     }
 
-    /// The rows of both registers: whose they are, and where they say that person is.
+    /// The rows of both registers: the person of each row, and the person's place.
     fn register_rows(&self) -> [Vec<(String, Place)>; 2] {
         let whole = |place: &[u8]| -> Place { place.iter().copied().map(Some).collect() };
         let mut rows = [Vec::new(), Vec::new()];
@@ -278,7 +280,7 @@ impl RegisterJob {
         rows
     }
 
-    /// Whom a join must find.
+    /// The persons whom a join must find.
     pub fn known(&self) -> Known {
         let rows = self.register_rows();
         let is_whole = |place: &Place| place.iter().all(Option::is_some);
@@ -295,7 +297,7 @@ impl RegisterJob {
                         places.push(place);
                     }
                 }
-                // Of whom two things are said, nothing is believed.
+                // If the registers contradict each other about a person, neither is believed.
                 said.retain(|_, places| places.len() == 1);
                 let private = (0..self.private.len())
                     .map(|row| said.remove(&format!("p{row}")).map(|mut places| places.remove(0)));
@@ -328,7 +330,7 @@ impl RegisterJob {
         }
     }
 
-    /// The files, by name; the spec is `release.toml`.
+    /// The files by name, the spec as `release.toml`.
     pub fn files(&self) -> BTreeMap<String, String> {
         let mut files = BTreeMap::new();
         files.insert("release.toml".to_owned(), self.spec_text());

@@ -1,4 +1,4 @@
-//! Random requirements on a sensitive column, loose more often than tight.
+//! Random requirements on a sensitive column. Most of them are loose.
 
 use kohort_model::{Column, Distance, Requirement};
 use proptest::prelude::*;
@@ -29,7 +29,7 @@ pub(super) fn requirement_draft() -> impl Strategy<Value = RequirementDraft> {
 }
 
 impl RequirementDraft {
-    /// The requirement on this column. A hierarchical distance becomes an ordered one where there is no hierarchy.
+    /// The requirement on this column. A hierarchical distance becomes an ordered one if there is no hierarchy.
     pub(super) fn on(self, on: &Column) -> Requirement {
         let column = on.name.clone();
         match self {

@@ -1,8 +1,9 @@
-//! Random jobs of many tables: snowflakes of up to four levels, a row with up to six children in each child table.
+//! Random jobs of many tables: snowflakes of up to four levels, in which a row has up to six children in each child
+//! table.
 //!
-//! Tables are drawn as plain numbers, as those of one table are; a row's first number says which row it hangs off. Some
-//! rows hang off nothing and are to be dropped, some persons have no rows in any child table, and now and then there
-//! is a second table of persons. A parent may come behind its children in the spec.
+//! Tables are drawn as plain numbers, like those of jobs of one table; a row's first number chooses its parent. Some
+//! rows have no parent and are to be dropped, some persons have no rows in any child table, and now and then there is a
+//! second table of persons. A parent may come after its children in the spec.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -18,12 +19,12 @@ use proptest::prelude::*;
 use super::column::{ColumnDraft, column_draft, sensitive_draft};
 use super::requirement::{RequirementDraft, requirement_draft};
 
-/// Tables with what is asked of their release.
+/// Tables, and what is required of their release.
 #[derive(Clone)]
 pub struct TablesJob {
     /// The private tables, in the order of the spec.
     pub tables: Vec<Table>,
-    /// How they hang together.
+    /// How keys connect them.
     pub schema: Schema,
     /// How the release is made.
     pub spec: Spec,
@@ -32,39 +33,39 @@ pub struct TablesJob {
 /// How large jobs are.
 #[derive(Clone, Copy, Debug)]
 pub struct TablesSize {
-    /// Most persons of the first person table.
+    /// The largest number of persons in the first table of persons.
     pub persons: usize,
-    /// Most tables.
+    /// The largest number of tables.
     pub tables: usize,
-    /// Most rows of a child table.
+    /// The largest number of rows of a child table.
     pub rows: usize,
-    /// Most distinct values of a quasi column.
+    /// The largest number of distinct values of a quasi column.
     pub values: u16,
 }
 
 impl TablesSize {
     /// A handful of persons.
     pub const TINY: TablesSize = TablesSize { persons: 6, tables: 3, rows: 12, values: 3 };
-    /// Some dozen persons.
+    /// A few dozen persons.
     pub const SMALL: TablesSize = TablesSize { persons: 24, tables: 5, rows: 60, values: 8 };
     /// A hundred persons.
     pub const MEDIUM: TablesSize = TablesSize { persons: 100, tables: 4, rows: 250, values: 12 };
 }
 
-/// What requirements jobs ask for beyond k.
+/// What jobs require beyond k.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asks {
-    /// Nothing.
+    /// Nothing beyond k.
     K,
-    /// Persons' own k, and what sensitive columns must satisfy.
+    /// Persons' own k, and requirements on sensitive columns.
     More,
 }
 
-/// Most levels below a person.
+/// The largest number of levels below a person.
 const N_LEVELS: usize = 4;
-/// Most children of a row in one child table.
+/// The largest number of children of a row in one child table.
 const MOST_CHILDREN: usize = 6;
-/// The numbers a row is made of.
+/// How many random numbers are drawn for each row.
 const N_DRAWS: usize = 8;
 const PARENT_DRAW: usize = N_DRAWS - 1;
 const PLAIN_DRAW: usize = N_DRAWS - 2;
@@ -75,7 +76,7 @@ const MOST_QUASI: usize = 3;
 /// One table before its columns exist.
 #[derive(Clone, Debug)]
 struct TableDraft {
-    /// Which of the tables before it is its parent, if any.
+    /// Which of the earlier tables is its parent, if any.
     parent: u16,
     quasi: Vec<ColumnDraft>,
     sensitive: Option<(ColumnDraft, Option<RequirementDraft>)>,
@@ -129,7 +130,7 @@ fn spec(persons: usize) -> impl Strategy<Value = Spec> {
     )
 }
 
-/// A table with its rows, and the level below the persons it stands on.
+/// A table with its rows, and how many levels below the persons it is.
 struct Grown {
     table: Table,
     spec: TableSpec,
@@ -147,7 +148,7 @@ fn assemble(
     let mut grown = vec![grow("t0".to_owned(), persons, None, own_k, asks)];
     for (position, draft) in (1..).zip(children) {
         let may_bear: Vec<usize> = (0..grown.len()).filter(|&other| grown[other].level + 1 < N_LEVELS).collect();
-        // One in so many tables is of persons too, with what hangs off it apart from the rest.
+        // One in this many tables is a table of persons too, with children apart from the rest.
         let parent =
             if draft.parent % 11 == 10 { None } else { Some(may_bear[draft.parent as usize % may_bear.len()]) };
         let name = format!("t{position}");
@@ -214,7 +215,7 @@ fn grow(name: String, draft: &TableDraft, parent: Option<&Grown>, own_k: Option<
         asked.push(("s".to_owned(), requirement.into_iter().collect()));
         columns.push(column);
     }
-    // A table of persons that nothing hangs off must have something to show.
+    // A table of persons without children must have something to show.
     let shows_nothing = parent.is_none() && draft.quasi.is_empty() && draft.sensitive.is_none();
     if draft.plain || shows_nothing {
         columns.push(text_column("plain", Role::Plain, &|row| format!("w{}", rows[row].1[PLAIN_DRAW] % 3)));
@@ -258,7 +259,7 @@ impl TablesJob {
     /// The release, or why there is none.
     ///
     /// # Errors
-    /// Those of [`anonymize_tables`].
+    /// The errors of [`anonymize_tables`].
     pub fn run(&self) -> Result<AnonymizedTables, AnonymizeError> {
         anonymize_tables(&self.tables, &self.schema, &self.spec, &Silent)
     }
@@ -266,7 +267,7 @@ impl TablesJob {
     /// The same job with the rows of each table in another order, as if the files had been written so.
     ///
     /// # Panics
-    /// Where the orders are not those of the tables' rows.
+    /// If the orders are not those of the tables' rows.
     #[must_use]
     pub fn with_rows(&self, orders: &[Vec<usize>]) -> TablesJob {
         let mut job = self.clone();
@@ -283,7 +284,7 @@ impl TablesJob {
     /// The same job with its tables in another order, as if the spec had been written so.
     ///
     /// # Panics
-    /// Where this is no order of the tables.
+    /// If this is no order of the tables.
     #[must_use]
     pub fn with_tables(&self, order: &[usize]) -> TablesJob {
         let mut spec = self.spec.clone();

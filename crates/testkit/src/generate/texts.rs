@@ -20,7 +20,7 @@ impl Job {
         hierarchy_files(&self.table, "")
     }
 
-    /// The files, by name; the spec is `release.toml`.
+    /// The files by name, the spec as `release.toml`.
     pub fn files(&self) -> BTreeMap<String, String> {
         let mut files = self.hierarchy_files();
         files.insert("table.csv".to_owned(), self.csv());
@@ -28,7 +28,7 @@ impl Job {
         files
     }
 
-    /// The spec. A key can stand in it once, so of two requirements of a kind on one column the first is written.
+    /// The spec. A key can occur only once, so if a column has two requirements of one kind, only the first is written.
     pub fn spec_text(&self) -> String {
         let columns =
             self.table.columns.iter().map(|column| column_spec(column, "", &asked_of(column, &self.requirements), ""));
@@ -80,7 +80,7 @@ impl Job {
     }
 }
 
-/// What is asked of a column, each kind once.
+/// The requirements on a column, each kind once.
 fn asked_of(column: &Column, requirements: &[Requirement]) -> Vec<Requirement> {
     let mut asked: Vec<Requirement> = Vec::new();
     for requirement in requirements.iter().filter(|asked| asked.column() == Some(&column.name)) {
@@ -91,7 +91,7 @@ fn asked_of(column: &Column, requirements: &[Requirement]) -> Vec<Requirement> {
     asked
 }
 
-/// The line of a column: `files` starts the names of hierarchy files, `more` are further keys.
+/// The line of a column. The names of hierarchy files start with `files`; `more` are further keys.
 fn column_spec(column: &Column, files: &str, asked: &[Requirement], more: &str) -> String {
     let (name, role) = (&column.name, column.role);
     if !matches!(role, Role::Quasi | Role::Sensitive) {
@@ -124,8 +124,8 @@ fn csv(table: &Table) -> String {
 }
 
 impl AudiencesJob {
-    /// The files, by name; the spec is `release.toml`. Of what is asked for a column that several audiences must not learn
-    /// the first is written, for the first audience.
+    /// The files by name, the spec as `release.toml`. If several audiences must not learn a column, only what is
+    /// required for the first of them is written.
     pub fn files(&self) -> BTreeMap<String, String> {
         let AudiencesJob { job, audiences } = self;
         let column = |column: &Column| {
@@ -170,7 +170,7 @@ impl AudiencesJob {
 }
 
 impl TablesJob {
-    /// The files, by name; the spec is `release.toml`.
+    /// The files by name, the spec as `release.toml`.
     pub fn files(&self) -> BTreeMap<String, String> {
         let Spec { k, algorithm, max_suppressed, order, keys, clustering, .. } = &self.spec;
         let order = if *order == Order::Input { "input" } else { "sorted" };
@@ -213,7 +213,7 @@ impl TablesJob {
     }
 }
 
-/// A hierarchy that a file can hold: one made for a column of nulls alone has no rows.
+/// A hierarchy that a file can hold. One that was made for a column of nulls has no rows, so no file can.
 fn written_hierarchy(column: &Column) -> Option<&Hierarchy> {
     column.hierarchy.as_deref().filter(|hierarchy| !hierarchy.leaves().is_empty())
 }
@@ -222,7 +222,7 @@ fn hierarchy_file(column: &Column, files: &str) -> String {
     format!("{files}{}.csv", column.name)
 }
 
-/// What is asked of a column as keys of its line in a spec, each after a comma.
+/// The requirements on a column as keys of its line in a spec, each after a comma.
 pub(super) fn requirement_keys(asked: &[Requirement]) -> String {
     let key = |requirement: &Requirement| match requirement {
         Requirement::K(_) | Requirement::PersonK { .. } => String::new(),

@@ -1,6 +1,6 @@
 //! Random towns whose people come, move and leave, and are surveyed several times.
 //!
-//! Each survey is released beside the register of its year, to be read together with the releases before it. The town knows
+//! Each survey is released beside the register of its year, to be read together with earlier releases. The town knows
 //! who everybody is, so it can say whom a reader finds without asking the join.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use super::register::{File, Kind, N_VALUES, words};
 use super::requirement::{RequirementDraft, requirement_draft};
 use super::texts::requirement_keys;
 
-/// A town, and what is asked of the releases of its surveys.
+/// A town, and what is required of the releases of its surveys.
 #[derive(Clone)]
 pub struct Town {
     columns: Vec<Kind>,
@@ -27,9 +27,9 @@ pub type Spot = Vec<u8>;
 /// A person in one year.
 #[derive(Clone, Debug)]
 struct Year {
-    /// Where the register says the person is; `None` for nobody of the register.
+    /// The person's place in the register; `None` if the person is not in it.
     registered: Option<Spot>,
-    /// Where the survey says the person is; `None` for somebody who does not take part.
+    /// The person's place in the survey; `None` if the person does not take part.
     surveyed: Option<Spot>,
     sensitive: u8,
     own_k: u8,
@@ -46,23 +46,23 @@ struct AskedDraft {
     max_suppressed: f64,
 }
 
-/// How many people a town has at most.
+/// How large towns are.
 #[derive(Clone, Copy, Debug)]
 pub struct TownSize {
-    /// In all years together.
+    /// The largest number of people in all years together.
     pub people: usize,
 }
 
 impl TownSize {
-    /// Small enough to try every release there could be.
+    /// Few enough people to try every possible release.
     pub const TINY: TownSize = TownSize { people: 7 };
-    /// Some dozen.
+    /// A few dozen people.
     pub const SMALL: TownSize = TownSize { people: 30 };
-    /// More than a hundred.
+    /// More than a hundred people.
     pub const MEDIUM: TownSize = TownSize { people: 140 };
 }
 
-/// How much people move, each as one in so many.
+/// How much people move: one person in this many moves each year.
 const MOVES: [u32; 4] = [1000, 30, 10, 3];
 
 /// Random towns, surveyed two or three times.
@@ -87,7 +87,7 @@ pub fn town(size: TownSize) -> impl Strategy<Value = Town> {
                         }
                         is_there ^= comes_or_leaves;
                         let registered = is_there.then(|| spot.clone());
-                        // The survey rarely says something else, and hardly asks anybody who is not in the register.
+                        // The survey rarely differs from the register, and rarely asks somebody who is not in it.
                         let takes_part = takes_part && (is_there || told < 5);
                         let surveyed = takes_part.then(|| if told == 24 { other } else { spot.clone() });
                         Year { registered, surveyed, sensitive, own_k }
@@ -156,32 +156,32 @@ impl Town {
         self.people.len()
     }
 
-    /// Who takes part, in the order of the survey's rows.
+    /// The persons who take part, in the order of the survey's rows.
     pub fn surveyed(&self, year: usize) -> Vec<usize> {
         (0..self.people.len()).filter(|&person| self.people[person][year].surveyed.is_some()).collect()
     }
 
-    /// Who is in the register, in the order of its rows.
+    /// The persons in the register, in the order of its rows.
     pub fn registered(&self, year: usize) -> Vec<usize> {
         (0..self.people.len()).filter(|&person| self.people[person][year].registered.is_some()).collect()
     }
 
-    /// Where the register says somebody is.
+    /// A person's place in the register.
     pub fn place(&self, person: usize, year: usize) -> Option<&Spot> {
         self.people[person][year].registered.as_ref()
     }
 
-    /// Where the survey says somebody is.
+    /// A person's place in the survey.
     pub fn told(&self, person: usize, year: usize) -> Option<&Spot> {
         self.people[person][year].surveyed.as_ref()
     }
 
-    /// What somebody answers.
+    /// A person's answer in the survey.
     pub fn answer(&self, person: usize, year: usize) -> String {
         format!("v{}", self.people[person][year].sensitive)
     }
 
-    /// How many persons somebody wants to be one of.
+    /// The k that a person asks for.
     pub fn needed(&self, person: usize, year: usize) -> usize {
         let own_k = if self.asked.own_k { self.people[person][year].own_k.into() } else { 0 };
         (self.asked.k as usize).max(own_k)
@@ -275,7 +275,7 @@ impl Town {
             spec += &format!("s = {{ role = \"sensitive\"{} }}\n", requirement_keys(&asked));
         }
         spec += &format!("[registers.town]\nfile = \"town-{year}.csv\"\nkey = \"id\"\n");
-        // Registers that say the same are one file to the publisher.
+        // Registers with the same content are one file to the publisher.
         let now = self.register(year);
         let mut known = BTreeSet::from([now]);
         let others = earlier.iter().filter(|&&year| known.insert(self.register(year)));

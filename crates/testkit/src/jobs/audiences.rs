@@ -45,7 +45,7 @@ fn judge_release(asked: &AudiencesJob, done: &AnonymizedForAudiences) -> Judged 
     judged
 }
 
-/// Places of released rows that look the same in some columns.
+/// The positions of released rows that look the same in some columns.
 fn classes(table: &Table, done: &AnonymizedForAudiences, columns: &[String]) -> Vec<Vec<usize>> {
     let release = &done.anonymized.release;
     let released = &release.tables[0];
@@ -66,8 +66,8 @@ fn refused(asked: &AudiencesJob, error: &AnonymizeError) -> Judged {
             | AnonymizeError::OwnKTooLarge { .. }
             | AnonymizeError::TooFrequent { .. }
     );
-    // A release that shows everybody alike to everybody would do, and tells nothing of columns that others know, unless
-    // everybody has the same value there.
+    // A release in which all rows look the same to every audience would satisfy the requirements, and would tell an
+    // audience nothing about columns that it does not know, unless everybody has the same value there.
     let found = match error {
         AnonymizeError::OneValue { column } => Some(one_value(asked, column)),
         _ => {
@@ -85,7 +85,7 @@ fn refused(asked: &AudiencesJob, error: &AnonymizeError) -> Judged {
     judged
 }
 
-/// A refusal because everybody has the same value is right where that is so.
+/// Judges a refusal that says that everybody has the same value in a column: it is right if they have.
 fn one_value(asked: &AudiencesJob, column: &str) -> Verdict {
     let column = asked.job.table.column(column).expect("the error names a column of the table");
     let cells: std::collections::BTreeSet<Option<&str>> =
@@ -109,7 +109,7 @@ mod tests {
             let mut job = tree(audiences_job(Size::SMALL), System::Audiences, number).current();
             let Ok(done) = job.run() else { continue };
             n_judged += 1;
-            // The last audience alone asks for more.
+            // Only the last audience asks for more.
             let last = job.audiences.each.last_mut().expect("there is an audience");
             last.requirements[0] = Requirement::K(1000);
             let judged = judge_release(&job, &done);

@@ -1,4 +1,4 @@
-//! [`Judged`]: what became of a random job, and [`Tally`]: what became of many.
+//! [`Judged`]: the outcome of a random job, and [`Tally`]: the outcomes of many.
 
 use std::fmt;
 
@@ -6,27 +6,27 @@ use kohort_verify::{Violation, Violations};
 
 use crate::oracle::Verdict;
 
-/// What became of a job.
+/// The outcome of a job.
 #[derive(Clone, Debug)]
 pub struct Judged {
     /// Whether there was a release.
     pub ending: Ending,
-    /// Classes that were recounted, of every onlooker and table.
+    /// Classes that were recounted, over all onlookers and tables.
     pub classes: u64,
     /// Whether a way to verify the release said that it can't tell.
     pub cannot_tell: bool,
-    /// Everything that is wrong: nothing, where kohort keeps its promises.
+    /// Everything that is wrong; empty if kohort keeps its promises.
     pub faults: Vec<Fault>,
 }
 
 /// Whether there was a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// There was.
+    /// There was a release.
     Released,
-    /// There was none, and brute force found none either.
+    /// There was no release, and brute force found none either.
     RefusedRightly,
-    /// There was none, and there are too many ways to try them all.
+    /// There was no release, and there are too many possible releases to try all of them.
     RefusedUntried,
     /// The program panicked.
     Panicked,
@@ -35,22 +35,22 @@ pub enum Ending {
 /// Something that is wrong.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// What kind of thing.
+    /// The kind of fault.
     pub kind: FaultKind,
-    /// Where, and what.
+    /// Where the fault is, and what is wrong.
     pub what: String,
 }
 
 /// What can be wrong with a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// A class does not satisfy what is asked of it.
+    /// A class does not satisfy its requirement.
     UnderRequirement,
     /// A released cell, row or count is not true.
     Untrue,
     /// A way to verify refused the release.
     Rejected,
-    /// There was no release although brute force finds one, or for a reason that is none.
+    /// There was no release although brute force finds one, or the reason given is wrong.
     RefusedWithoutNeed,
     /// The program panicked.
     Panicked,
@@ -83,12 +83,12 @@ impl fmt::Display for Fault {
 }
 
 impl Judged {
-    /// A job with a release, in which nothing is wrong so far.
+    /// A job with a release, and no fault so far.
     pub fn released() -> Judged {
         Judged { ending: Ending::Released, classes: 0, cannot_tell: false, faults: Vec::new() }
     }
 
-    /// A job without a release. `found` is whether brute force finds one, where everything can be tried.
+    /// A job without a release. `found` says whether brute force finds one, if everything can be tried.
     pub fn refused(reason: &impl fmt::Display, found: Option<Verdict>) -> Judged {
         let ending = match found {
             None => Ending::RefusedUntried,
@@ -107,26 +107,26 @@ impl Judged {
         judged
     }
 
-    /// Something is wrong.
+    /// Records a fault.
     pub fn fault(&mut self, kind: FaultKind, what: impl Into<String>) {
         self.faults.push(Fault { kind, what: what.into() });
     }
 
-    /// Something that must be so.
+    /// Records a fault unless something holds.
     pub(super) fn holds(&mut self, is_so: bool, what: impl FnOnce() -> String) {
         if !is_so {
             self.fault(FaultKind::Untrue, what());
         }
     }
 
-    /// What the oracle says of a class and a requirement.
+    /// Records what the oracle says about a class and a requirement.
     pub(super) fn class(&mut self, verdict: Verdict, what: impl FnOnce() -> String) {
         if verdict == Verdict::Fails {
             self.fault(FaultKind::UnderRequirement, what());
         }
     }
 
-    /// What a way to verify says.
+    /// Records what one way to verify says.
     pub(super) fn verified<T>(&mut self, way: &str, outcome: Result<T, Violations>) -> Option<T> {
         match outcome {
             Ok(found) => Some(found),
@@ -142,22 +142,22 @@ impl Judged {
     }
 }
 
-/// What became of many jobs.
+/// The outcomes of many jobs.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// All of them.
+    /// All jobs.
     pub jobs: u64,
-    /// Those with a release.
+    /// Jobs with a release.
     pub released: u64,
-    /// Those without, for which brute force finds none either.
+    /// Jobs without a release, for which brute force finds none either.
     pub refused_rightly: u64,
-    /// Those without, too large to try everything.
+    /// Jobs without a release that have too many possible releases to try all of them.
     pub refused_untried: u64,
-    /// Those with a release of which a way to verify can't tell.
+    /// Jobs with a release for which one way to verify can't tell.
     pub cannot_tell: u64,
     /// Classes that were recounted.
     pub classes: u64,
-    /// Per kind of fault the jobs that have one.
+    /// For each kind of fault, how many jobs have it.
     faults: [u64; FaultKind::ALL.len()],
 }
 

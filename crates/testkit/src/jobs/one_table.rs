@@ -13,9 +13,9 @@ use super::{FaultKind, Judged};
 use crate::generate::Job;
 use crate::oracle::{self, Verdict, views::as_read};
 
-/// Persons up to whom every way to leave some of them out is tried.
+/// For up to this many persons, every way to leave some of them out is tried.
 const FEW_PERSONS: usize = 10;
-/// Rows up to which every partition is tried.
+/// For up to this many rows, every partition is tried.
 const FEW_ROWS: usize = 7;
 
 pub(super) fn judge(job: &Job) -> Judged {
@@ -41,7 +41,7 @@ fn judge_release(job: &Job, done: &Anonymized) -> Judged {
     judged
 }
 
-/// Cells are true, no row is released twice, and persons in, out and left out add up.
+/// Checks that cells are true, no row is released twice, and the counts of persons add up.
 pub(super) fn recount_rows(judged: &mut Judged, job: &Job, done: &Anonymized) {
     let table = &job.table;
     let released = &done.release.tables[0];
@@ -55,22 +55,24 @@ pub(super) fn recount_rows(judged: &mut Judged, job: &Job, done: &Anonymized) {
                 Role::Key => true,
                 Role::Identifier | Role::PersonK | Role::Drop => false,
             };
-            judged.holds(is_true, || format!("{} shows {cell:?} for row {row}", column.name));
+            judged.holds(is_true, || format!("{} shows {cell:?} for row {row}, which is not true", column.name));
         }
     }
     let here_rows: BTreeSet<u32> = released.rows.iter().copied().collect();
     judged.holds(here_rows.len() == released.rows.len(), || "a row is released twice".to_owned());
     let left_out: Vec<u32> = (0..table.n_rows as u32).filter(|row| !here_rows.contains(row)).collect();
     let (gone, here) = (oracle::persons(table, &left_out), oracle::persons(table, &released.rows));
-    judged.holds(gone.is_disjoint(&here), || "somebody is left out in part".to_owned());
+    judged.holds(gone.is_disjoint(&here), || "only some rows of a person are left out".to_owned());
     let persons = (done.persons.n_in, done.persons.n_out, done.persons.suppressed);
     let counted = ((here.len() + gone.len()) as u64, here.len() as u64, gone.len() as u64);
-    judged.holds(persons == counted, || format!("{persons:?} persons, and {counted:?} were counted"));
+    judged.holds(persons == counted, || {
+        format!("the engine says {persons:?} persons (in, out, suppressed), but {counted:?} were counted")
+    });
     let most = (job.spec.max_suppressed * counted.0 as f64 + 1e-9).floor() as u64;
-    judged.holds(counted.2 <= most, || format!("{} persons are left out, and {most} may be", counted.2));
+    judged.holds(counted.2 <= most, || format!("{} persons are left out, but at most {most} may be", counted.2));
 }
 
-/// The release in memory, its file read back, the file alone, and the file against the private table.
+/// Verifies the release in memory, its file read back, the file alone, and the file against the private table.
 pub(super) fn verify_every_way<'a, A>(judged: &mut Judged, job: &'a Job, done: &Anonymized, asked: &'a A)
 where
     &'a A: Into<Asked<'a>>,
@@ -98,7 +100,7 @@ where
 fn compare(judged: &mut Judged, way: &str, found: &Findings, n_persons: usize) {
     if !found.skipped.contains(&Skipped::Figures) {
         judged.holds(found.persons == n_persons as u64, || {
-            format!("{way} counts {} persons of {n_persons}", found.persons)
+            format!("{way} counts {} persons, but there are {n_persons}", found.persons)
         });
     }
 }
@@ -123,7 +125,7 @@ fn refused(job: &Job, error: &AnonymizeError) -> Judged {
     judged
 }
 
-/// Whether brute force finds a release; `None` where there are too many to try.
+/// Whether brute force finds a release; `None` if there are too many possible releases to try all of them.
 pub(super) fn can_be_released(job: &Job, requirements: &[Requirement]) -> Option<Verdict> {
     let table = &job.table;
     let all: Vec<u32> = (0..table.n_rows as u32).collect();
@@ -132,7 +134,8 @@ pub(super) fn can_be_released(job: &Job, requirements: &[Requirement]) -> Option
     if table.person_column().is_none() && table.n_rows <= FEW_ROWS {
         Some(oracle::can_be_released(table, requirements, job.spec.max_suppressed))
     } else if n_persons <= FEW_PERSONS {
-        // Where persons have several rows, classes that look the same are one, so parting rows says nothing.
+        // If persons have several rows, classes that look the same count as one, so no partition is better than a
+        // single class.
         Some(oracle::can_be_one_class(table, requirements, job.spec.max_suppressed))
     } else if may_leave == 0 {
         Some(oracle::stands(table, requirements, &all, &all))
@@ -164,7 +167,7 @@ mod tests {
             more.requirements[0] = Requirement::K(1000);
             let judged = judge_release(&more, &done);
             assert!(has(&judged, FaultKind::UnderRequirement) && has(&judged, FaultKind::Rejected), "{job:?}");
-            // The last row is released once more, in the place of the first.
+            // Releases the last row once more, in place of the first.
             let rows = &mut done.release.tables[0].rows;
             if rows.len() > 1 {
                 rows[0] = rows[rows.len() - 1];
@@ -182,7 +185,7 @@ mod tests {
         for number in 0..60 {
             let job = tree(job(Size::TINY), System::Table, number).current();
             let is_wrong = has(&refused(&job, &error), FaultKind::RefusedWithoutNeed);
-            // Where there is a release, a refusal would have been wrong, unless rounding decides.
+            // There is a release, so brute force must find one too, unless rounding decides.
             let found = can_be_released(&job, &job.requirements);
             assert_eq!(is_wrong, found == Some(Verdict::Holds));
             match job.run() {

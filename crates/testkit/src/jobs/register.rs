@@ -1,5 +1,5 @@
-//! Judges jobs beside a register: the join by who people are, classes by how many different people they can be of,
-//! sensitive groups by their private persons.
+//! Judges jobs beside a register. The join is judged by who people really are, classes by how many different people
+//! their cells fit, and sensitive groups by their private persons.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use super::{FaultKind, Judged};
 use crate::generate::register::{FoundBy, Known, Place, RegisterJob};
 use crate::oracle::{self, Verdict};
 
-/// Persons up to whom every way to leave some of them out is tried.
+/// For up to this many persons, every way to leave some of them out is tried.
 const FEW_PERSONS: usize = 10;
 
 pub(super) fn judge(job: &RegisterJob) -> Judged {
@@ -86,11 +86,13 @@ impl Read<'_> {
         judged
     }
 
-    /// The join finds whom it must find.
+    /// Checks that the join finds every person it must find.
     fn recount_join(&self, judged: &mut Judged) {
         let Known { private, others } = &self.known;
         let n_register = self.joined.n_register;
-        judged.holds(n_register == others.len(), || format!("{n_register} register persons, not {}", others.len()));
+        judged.holds(n_register == others.len(), || {
+            format!("the join has {n_register} register persons, and should have {}", others.len())
+        });
         let mut found: BTreeMap<Place, (usize, usize)> = BTreeMap::new();
         for (row, said) in private.iter().enumerate() {
             let place = self.job.place(row);
@@ -105,8 +107,10 @@ impl Read<'_> {
                 InRegister::Differs(_) => "other",
             };
             match self.job.found_by() {
-                FoundBy::Key => judged.holds(is == expected, || format!("row {row} is {is}, not {expected}")),
-                // Of persons with the same values it does not matter who is found.
+                FoundBy::Key => judged.holds(is == expected, || {
+                    format!("the join takes row {row} for {is}, and should take it for {expected}")
+                }),
+                // Persons with the same values are interchangeable, so it does not matter which of them is found.
                 FoundBy::Values => {
                     let (n_found, n_expected) = found.entry(place).or_default();
                     *n_found += usize::from(is != "absent");
@@ -115,7 +119,9 @@ impl Read<'_> {
             }
         }
         for (place, (n_found, n_expected)) in found {
-            judged.holds(n_found == n_expected, || format!("{n_found} of {place:?} are found, not {n_expected}"));
+            judged.holds(n_found == n_expected, || {
+                format!("the join finds {n_found} persons at {place:?}, and should find {n_expected}")
+            });
         }
     }
 
@@ -129,14 +135,14 @@ impl Read<'_> {
         for (row, &source) in released.rows.iter().enumerate() {
             let look = look(released, row);
             let is_true = self.holds(&look.0, source);
-            judged.holds(is_true, || format!("joined row {source} is shown as {:?}", look.0));
+            judged.holds(is_true, || format!("joined row {source} is shown as {:?}, which is not true", look.0));
             classes.entry(look).or_default().push(source);
         }
         let own_k = self.table.columns.iter().find(|column| column.role == Role::PersonK);
         for ((cells, _), rows) in &classes {
             judged.classes += 1;
             let private: Vec<u32> = rows.iter().copied().filter(|&row| (row as usize) < n_private).collect();
-            judged.holds(!private.is_empty(), || format!("a class of register persons alone: {rows:?}"));
+            judged.holds(!private.is_empty(), || format!("a class has no private person: rows {rows:?}"));
             let persons = match self.spec.register.release {
                 RegisterRows::All => self.count(cells, rows.iter().copied()),
                 RegisterRows::Microdata => self.count(cells, 0..(n_private + self.joined.n_register) as u32),
@@ -148,16 +154,20 @@ impl Read<'_> {
             };
             let needed = private.iter().map(own).max().unwrap_or(0).max(self.spec.k as usize);
             let verdict = |n: usize| if n >= needed { Verdict::Holds } else { Verdict::Fails };
-            judged.class(verdict(persons), || format!("{persons} persons of {needed} in the class of rows {rows:?}"));
+            judged.class(verdict(persons), || {
+                format!("the class of rows {rows:?} has {persons} persons and needs {needed}")
+            });
             if self.job.found_by() == FoundBy::Key {
                 let candidates = self.candidates(cells, &private);
-                judged.class(verdict(candidates), || format!("{candidates} of {needed} candidates for {cells:?}"));
+                judged.class(verdict(candidates), || {
+                    format!("readers find {candidates} candidates in {cells:?}, which needs {needed}")
+                });
             }
             if let Some((least, most)) = self.spec.delta_presence {
                 let share = private.len() as f64 / rows.len() as f64;
                 let is_within = least - 1e-9 <= share && share <= most + 1e-9;
                 judged.class(if is_within { Verdict::Holds } else { Verdict::Fails }, || {
-                    format!("a share of {share} private persons in the class of rows {rows:?}")
+                    format!("a share of {share} private persons in the class of rows {rows:?} is out of bounds")
                 });
             }
         }
@@ -165,12 +175,15 @@ impl Read<'_> {
         self.recount_groups(judged, done, &here);
         let persons = (done.anonymized.persons.n_in, done.anonymized.persons.n_out, done.anonymized.persons.suppressed);
         let counted = (n_private as u64, here.len() as u64, (n_private - here.len()) as u64);
-        judged.holds(persons == counted, || format!("{persons:?} persons, and {counted:?} were counted"));
+        judged.holds(persons == counted, || {
+            format!("the engine says {persons:?} persons (in, out, suppressed), but {counted:?} were counted")
+        });
         let most = (self.spec.max_suppressed * n_private as f64 + 1e-9).floor() as u64;
-        judged.holds(counted.2 <= most, || format!("{} persons are left out, and {most} may be", counted.2));
+        judged.holds(counted.2 <= most, || format!("{} persons are left out, but at most {most} may be", counted.2));
     }
 
-    /// Every requirement holds for the private persons of each group, and the sensitive table lists just their values.
+    /// Checks that every requirement holds for the private persons of each group, and that the sensitive table lists
+    /// exactly their values.
     fn recount_groups(&self, judged: &mut Judged, done: &AnonymizedWithRegister, here: &[u32]) {
         let tables = &done.anonymized.release.tables;
         let Some(values) = tables.get(1) else { return };
@@ -183,7 +196,7 @@ impl Read<'_> {
             listed.entry(look(values, row).1).or_default().push(source);
         }
         groups.values_mut().chain(listed.values_mut()).for_each(|rows| rows.sort_unstable());
-        judged.holds(groups == listed, || "the sensitive table lists others than the classes hold".to_owned());
+        judged.holds(groups == listed, || "the sensitive table lists other values than the groups have".to_owned());
         for rows in groups.values() {
             for requirement in self.requirements {
                 let verdict = oracle::judge(self.table, requirement, rows, here);
@@ -198,7 +211,8 @@ impl Read<'_> {
         columns.into_iter().all(|(column, cell)| oracle::covers(column, cell.as_deref(), column.cell(row as usize)))
     }
 
-    /// How many different persons these joined rows are of at least, who are where the cells say by all that is known.
+    /// The least number of different persons to whom these joined rows can belong. A person counts only if every
+    /// description of them, in the private table and in the registers, lies in the cells.
     fn count(&self, cells: &[Option<String>], rows: impl Iterator<Item = u32>) -> usize {
         let (mut matched, mut unmatched, mut others) = (0, 0, 0);
         for row in rows.filter(|&row| self.holds(cells, row)) {
@@ -216,7 +230,8 @@ impl Read<'_> {
         }
     }
 
-    /// How many people somebody finds who looks a row up in the registers, and knows of those of the class who are in none.
+    /// How many people a reader finds who looks a row up in the registers, and who also knows the persons of the class
+    /// that are in no register.
     fn candidates(&self, cells: &[Option<String>], private: &[u32]) -> usize {
         let is_there = |place: &Place| {
             place.iter().enumerate().all(|(column, value)| {
@@ -230,7 +245,7 @@ impl Read<'_> {
         in_registers.count() + absent.count()
     }
 
-    /// The release in memory, its files read back, the files alone, and the files against table and registers.
+    /// Verifies the release in memory, its files read back, the files alone, and the files against table and registers.
     fn verify_every_way(&self, judged: &mut Judged, done: &AnonymizedWithRegister) {
         let release = &done.anonymized.release;
         let asked = AskedOfJoin {
@@ -269,8 +284,9 @@ impl Read<'_> {
         judged
     }
 
-    /// Whether everybody in one class and one group is a release; `None` where there are too many ways to leave persons
-    /// out. The size of classes that `delta_presence` asks for is foretold and not found by trying, so nothing is tried.
+    /// Whether one class and one group of everybody is a release; `None` if there are too many ways to leave persons
+    /// out. The engine predicts the class size that `delta_presence` needs instead of trying sizes, so with
+    /// `delta_presence` this returns `None` too.
     fn can_be_released(&self) -> Option<Verdict> {
         let n_private = self.table.n_rows;
         let nobody_may_leave = self.spec.max_suppressed * (n_private as f64) < 1.0 - 1e-9;
@@ -318,7 +334,7 @@ fn told_apart(spec: &Spec) -> ToldApart {
     if by_key { ToldApart::ByKey } else { ToldApart::ByValues(spec.unmatched()) }
 }
 
-/// The generalized cells of a released row, and its sensitive group; 1 where there are no groups.
+/// The generalized cells of a released row, and its sensitive group; 1 if there are no groups.
 pub(super) fn look(table: &ReleasedTable, row: usize) -> Look {
     let mut cells = Vec::new();
     let mut group = 1;

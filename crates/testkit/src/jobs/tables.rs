@@ -1,5 +1,7 @@
-//! Judges jobs of many tables: persons by their trees written out, or, where tables reference each other, by trying to
-//! exchange them.
+//! Judges jobs of many tables. Persons are compared by their trees written out or, if tables reference each other, by
+//! trying to exchange them.
+
+mod every_way;
 
 use std::collections::BTreeSet;
 
@@ -7,9 +9,11 @@ use kohort_core::AnonymizeError;
 use kohort_core::relational::AnonymizedTables;
 use kohort_model::{NULL, Requirement, Role, Schema, Table};
 use kohort_verify::{
-    ReleasedLink, Suppressed, SuppressionLimit, verify_tables, verify_tables_against, verify_tables_alone,
-    verify_tables_written,
+    ReleasedLink, Suppressed, SuppressionLimit, TablesAgainst, verify_tables, verify_tables_against,
+    verify_tables_alone, verify_tables_written,
 };
+
+pub use every_way::{FoundEveryWay, verify_tables_every_way};
 
 use super::{FaultKind, Judged};
 use crate::generate::snowflake::TablesJob;
@@ -18,7 +22,7 @@ use crate::oracle::swaps::Connected;
 use crate::oracle::views::{Joined, as_read};
 use crate::oracle::{self, Verdict};
 
-/// Persons up to whom every way to leave some of them out is tried.
+/// For up to this many persons, every way to leave some of them out is tried.
 const FEW_PERSONS: usize = 10;
 
 pub(super) fn judge(job: &TablesJob) -> Judged {
@@ -44,7 +48,7 @@ fn by_exchanging(counted: &mut Counted<'_>, files: &[Table], schema: &Schema) {
     for (table, file) in files.iter().enumerate() {
         let crowds: BTreeSet<Vec<usize>> = connected.crowds(table).into_iter().collect();
         let n_rows: usize = crowds.iter().map(Vec::len).sum();
-        counted.judged.holds(n_rows == file.n_rows, || "to be exchangeable is no equivalence".to_owned());
+        counted.judged.holds(n_rows == file.n_rows, || "being exchangeable is not an equivalence relation".to_owned());
         for rows in crowds {
             if schema.tables[table].parent.is_none() {
                 counted.persons(table, &rows);
@@ -57,7 +61,7 @@ fn by_exchanging(counted: &mut Counted<'_>, files: &[Table], schema: &Schema) {
 fn judge_by(job: &TablesJob, count: impl FnOnce(&mut Counted<'_>, &[Table], &Schema)) -> Judged {
     match job.run() {
         Ok(done) => judge_release(job, &done, count),
-        Err(error) => refused(job, &error),
+        Err(error) => judge_refused_tables(job, &error),
     }
 }
 
@@ -81,7 +85,7 @@ struct Counted<'a> {
     job: &'a TablesJob,
     done: &'a AnonymizedTables,
     requirements: Vec<Vec<Requirement>>,
-    /// Per table the private one, with a person column that names the person of each row.
+    /// The private tables, each with a person column that names the person of each row.
     of_persons: Vec<Table>,
 }
 
@@ -91,12 +95,12 @@ impl<'a> Counted<'a> {
         Counted { judged: Judged::released(), job, done, requirements: job.requirements(), of_persons }
     }
 
-    /// The private rows of released ones.
+    /// The private rows from which released rows come.
     fn sources(&self, table: usize, rows: &[usize]) -> Vec<u32> {
         rows.iter().map(|&row| self.done.release.tables[table].rows[row]).collect()
     }
 
-    /// k and persons' own k of a class.
+    /// Counts k and the persons' own k in a class.
     fn persons(&mut self, root: usize, rows: &[usize]) {
         self.judged.classes += 1;
         let sources = self.sources(root, rows);
@@ -109,8 +113,8 @@ impl<'a> Counted<'a> {
         }
     }
 
-    /// What is asked of the sensitive columns of rows that look the same: shares count rows, alpha counts persons, and no
-    /// value may be held by more than one in l persons.
+    /// Counts the requirements on the sensitive columns of rows that look the same. Shares count rows, alpha counts
+    /// persons, and no value may belong to more than one in l persons.
     fn orbit(&mut self, table: usize, rows: &[usize]) {
         let sources = self.sources(table, rows);
         let released = &self.done.release.tables[table].rows;
@@ -142,7 +146,7 @@ impl<'a> Counted<'a> {
     }
 }
 
-/// A private table with a column that names the person of each row; rows that lead to nobody are not released.
+/// A private table with a column that names the person of each row. Rows that lead to nobody are not released.
 fn with_persons(job: &TablesJob, table: usize) -> Table {
     let mut at: Vec<Option<(usize, u32)>> =
         (0..job.tables[table].n_rows as u32).map(|row| Some((table, row))).collect();
@@ -161,7 +165,7 @@ fn with_persons(job: &TablesJob, table: usize) -> Table {
     with_persons
 }
 
-/// Cells and parents are true, no row is released twice, and persons add up.
+/// Checks that cells and parents are true, no row is released twice, and the counts of persons add up.
 fn recount_rows(judged: &mut Judged, job: &TablesJob, done: &AnonymizedTables, (files, schema): (&[Table], &Schema)) {
     for (at, (released, private)) in done.release.tables.iter().zip(&job.tables).enumerate() {
         let distinct: BTreeSet<u32> = released.rows.iter().copied().collect();
@@ -176,7 +180,9 @@ fn recount_rows(judged: &mut Judged, job: &TablesJob, done: &AnonymizedTables, (
                     Role::Key => true,
                     Role::Identifier | Role::PersonK | Role::Drop => false,
                 };
-                judged.holds(is_true, || format!("{}.{} shows {shown:?} for row {source}", private.name, column.name));
+                judged.holds(is_true, || {
+                    format!("{}.{} shows {shown:?} for row {source}, which is not true", private.name, column.name)
+                });
             }
         }
         if let (Some(private_parents), Some(parents)) =
@@ -186,7 +192,9 @@ fn recount_rows(judged: &mut Judged, job: &TablesJob, done: &AnonymizedTables, (
             for (&source, &parent) in released.rows.iter().zip(&parents) {
                 let is_true = parent != NULL
                     && done.release.tables[above].rows[parent as usize] == private_parents[source as usize];
-                judged.holds(is_true, || format!("row {source} of {} hangs off another", private.name));
+                judged.holds(is_true, || {
+                    format!("row {source} of {} has another parent than in the private table", private.name)
+                });
             }
         }
     }
@@ -194,16 +202,20 @@ fn recount_rows(judged: &mut Judged, job: &TablesJob, done: &AnonymizedTables, (
     let n_in = count(&mut job.schema.roots().into_iter().map(|root| job.tables[root].n_rows));
     let n_out = count(&mut job.schema.roots().into_iter().map(|root| done.release.tables[root].rows.len()));
     let persons = (done.persons.n_in, done.persons.n_out, done.persons.suppressed);
-    judged.holds(persons == (n_in, n_out, n_in - n_out), || format!("{persons:?} persons, {n_in} in and {n_out} out"));
+    judged.holds(persons == (n_in, n_out, n_in - n_out), || {
+        format!("the engine says {persons:?} persons, but {n_in} are private and {n_out} are released")
+    });
     for root in job.schema.roots() {
         let n_persons = job.tables[root].n_rows;
         let gone = n_persons - done.release.tables[root].rows.len();
         let most = (job.spec.max_suppressed * n_persons as f64 + 1e-9).floor() as usize;
-        judged.holds(gone <= most, || format!("{gone} persons of {} are left out", job.tables[root].name));
+        judged.holds(gone <= most, || {
+            format!("{gone} persons of {} are left out, which is more than allowed", job.tables[root].name)
+        });
     }
 }
 
-/// The release in memory, its files read back, the files alone, and the files against the private tables.
+/// Verifies the release in memory, its files read back, the files alone, and the files against the private tables.
 fn verify_every_way(judged: &mut Judged, job: &TablesJob, done: &AnonymizedTables, files: &[Table]) {
     let requirements = job.requirements();
     let limit = SuppressionLimit::share(job.spec.max_suppressed);
@@ -215,19 +227,29 @@ fn verify_every_way(judged: &mut Judged, job: &TablesJob, done: &AnonymizedTable
     let alone = judged.verified("alone", verify_tables_alone(files, &links, &requirements));
     if let (Some(written), Some(alone)) = (&written, &alone) {
         let figures = [written, alone].map(|found| (found.k, found.persons, found.classes));
-        judged.holds(figures[0] == figures[1], || format!("files alone show {:?}, not {:?}", figures[1], figures[0]));
+        judged.holds(figures[0] == figures[1], || {
+            format!("the files alone give the figures {:?}, and not {:?}", figures[1], figures[0])
+        });
     }
     let n_left =
         |(table, released): (&Table, &kohort_model::ReleasedTable)| (table.n_rows - released.rows.len()) as u64;
     let suppressed = job.tables.iter().zip(&done.release.tables).map(n_left);
-    // In a table of persons each row is one.
+    // In a table of persons each row is one person.
     let suppressed: Vec<Suppressed> = suppressed.map(|rows| Suppressed { rows, persons: rows }).collect();
-    let keys = job.spec.keys;
-    let against = verify_tables_against(files, &job.tables, &job.schema, &requirements, &suppressed, limit, keys);
-    judged.verified("against", against);
+    let against = TablesAgainst {
+        originals: &job.tables,
+        schema: &job.schema,
+        requirements: &requirements,
+        suppressed: &suppressed,
+        limit,
+        keys: job.spec.keys,
+    };
+    judged.verified("against", verify_tables_against(files, &against));
 }
 
-fn refused(job: &TablesJob, error: &AnonymizeError) -> Judged {
+/// Judges a refusal: the error must be a reason to refuse and, if there are few enough persons to try everything, brute
+/// force must find no release either.
+pub fn judge_refused_tables(job: &TablesJob, error: &AnonymizeError) -> Judged {
     let is_reason = matches!(
         error,
         AnonymizeError::TooFewPersons { .. }
@@ -243,8 +265,8 @@ fn refused(job: &TablesJob, error: &AnonymizeError) -> Judged {
     judged
 }
 
-/// Whether brute force finds a release; `None` where there are too many to try. A release may show nothing but that
-/// persons are there, so it is enough if some of them can be one class.
+/// Whether brute force finds a release; `None` if there are too many possible releases to try all of them. A release
+/// that shows nothing but that its persons exist is enough, so this only asks whether enough persons can be one class.
 fn can_be_released(job: &TablesJob, error: &AnonymizeError) -> Option<Verdict> {
     if *error == AnonymizeError::NoQuasiColumn {
         let has_quasi = |table: &Table| !table.with_role(Role::Quasi).is_empty();
@@ -255,7 +277,7 @@ fn can_be_released(job: &TablesJob, error: &AnonymizeError) -> Option<Verdict> {
         return None;
     }
     let verdict = |&root: &usize| {
-        // Of many tables l also bounds the share of each value.
+        // With many tables, l also bounds the share of each value.
         let requirements = job.requirements()[root].clone();
         let shares = requirements.iter().filter_map(|requirement| {
             let l = distinct_l(requirement)?;

@@ -1,9 +1,9 @@
-//! Judges releases of a town that changes: what somebody finds who has all releases, and the register of each year.
+//! Judges releases of a town that changes: what does a reader find who has all releases and the register of each year?
 //!
 //! # Oracle
-//! [`Readers`] looks for people by name in released texts. It knows nothing of joins, codes or boxes. Of people who can't have
-//! been in two classes at once, because a release was verified beside another, it believes the verified k; that the classes
-//! somebody *was* in hide them, too, is counted without it.
+//! [`Readers`] looks for people by name in released texts. It knows nothing of joins, codes or boxes. If a release was
+//! verified beside earlier ones, `Readers` believes its verified k to rule out classes that somebody can't have been in
+//! together. That the classes somebody *was* in hide them is counted without this belief.
 
 mod refused;
 
@@ -23,7 +23,7 @@ use super::register::{as_read, look};
 use super::{FaultKind, Judged};
 use crate::generate::town::{Spot, Town};
 
-/// Judges every release of a town. It ends as the last one does.
+/// Judges every release of a town. The outcome is that of the last one.
 pub(super) fn judge(town: &Town) -> Judged {
     let mut earlier: Vec<Released> = Vec::new();
     let (mut faults, mut classes) = (Vec::new(), 0);
@@ -38,18 +38,18 @@ pub(super) fn judge(town: &Town) -> Judged {
     Judged { faults, classes, ..last }
 }
 
-/// A release as its reader has it, and whose rows are whose.
+/// A release as its reader has it, and to whom its rows belong.
 struct Released {
     year: usize,
-    /// Its files.
+    /// The files of the release.
     tables: Vec<Table>,
-    /// What its classes show, and their sensitive groups.
+    /// The cells of each class, and its sensitive group.
     classes: Vec<(Vec<String>, u32)>,
-    /// Per row its person and its class.
+    /// The person and the class of each row.
     rows: Vec<(usize, usize)>,
-    /// The values of each group; nothing where no column is sensitive.
+    /// The values of each group; empty if no column is sensitive.
     values: BTreeMap<u32, Vec<String>>,
-    /// What was verified of it and all releases before it.
+    /// The verified k of this release and all earlier ones together.
     k_together: Option<u64>,
 }
 
@@ -87,11 +87,12 @@ fn read_year<T>(town: &Town, year: usize, earlier: &[Released], judge: impl FnOn
     })
 }
 
-/// Earlier releases as the publisher hands them in: files, and where the registers of their time described everybody.
+/// Earlier releases as the publisher hands them in: their files, and the places of everybody in the registers of their
+/// time.
 fn previous(town: &Town, year: usize, earlier: &[Released], registers: &LoadedRegisters) -> Vec<PreviousRelease> {
     let LoadedRegisters { joined, earlier: then, .. } = registers;
     let n_persons = (joined.n_microdata + joined.n_register) as u32;
-    // The spec names a file for each register that differs from those before it.
+    // The spec names a file for each register that differs from the earlier ones.
     let mut files: Vec<Vec<Option<&Spot>>> = Vec::new();
     let described =
         |year: usize| -> Vec<Option<&Spot>> { (0..town.n_people()).map(|person| town.place(person, year)).collect() };
@@ -125,7 +126,7 @@ struct Read<'a> {
     requirements: &'a [Requirement],
     table: &'a Table,
     joined: &'a JoinedRegister,
-    /// Who the first joined rows are of: those who take part, then the others of the register.
+    /// The persons of the first joined rows: those who take part, then the others of the register.
     persons: Vec<usize>,
 }
 
@@ -134,7 +135,7 @@ impl<'a> Read<'a> {
         Readers { town: self.town, year: self.year, earlier: self.earlier, requirements: self.requirements.to_vec() }
     }
 
-    /// Anonymizes the survey, to be read beside these releases.
+    /// Anonymizes the survey so that it can be read beside these releases.
     fn run(&self, previous: &[PreviousRelease]) -> Result<AnonymizedWithRegister, AnonymizeError> {
         anonymize_with_register(self.table, self.joined, previous, self.spec, self.requirements, &Silent)
     }
@@ -162,18 +163,22 @@ impl<'a> Read<'a> {
         let counted = self.verify_every_way(&mut judged, done, &released.tables);
         let together = counted.and_then(|counted| counted.joined?.together);
         if let (false, Some(together)) = (self.earlier.is_empty(), &together) {
-            // Where no earlier class holds anybody, it is the size of the smallest class, which is counted elsewhere.
+            // If no earlier class holds anybody, this is the size of the smallest class, which is counted elsewhere.
             let fewest = found.fewest.unwrap_or(together.k);
-            judged.holds(together.k == fewest, || format!("k = {} read together, not {fewest}", together.k));
+            judged.holds(together.k == fewest, || {
+                format!("verified k = {} beside earlier releases, but readers find {fewest}", together.k)
+            });
             let l = together.l.first().map(|(_, l)| *l);
-            judged.holds(l == found.in_common, || format!("l = {l:?} read together, not {:?}", found.in_common));
+            judged.holds(l == found.in_common, || {
+                format!("verified l = {l:?} beside earlier releases, but readers find {:?}", found.in_common)
+            });
         }
         released.k_together = together.map(|together| together.k);
         let is_clean = judged.faults.is_empty();
         (judged, is_clean.then_some(released))
     }
 
-    /// What a reader has of a release.
+    /// The release as a reader has it.
     fn released(&self, judged: &mut Judged, done: &AnonymizedWithRegister) -> Released {
         let release = &done.anonymized.release;
         let table = &release.tables[0];
@@ -185,7 +190,7 @@ impl<'a> Read<'a> {
             let person = self.persons[source as usize];
             let place = self.town.told(person, self.year).or_else(|| self.town.place(person, self.year));
             let is_true = place.is_some_and(|place| self.town.holds(&cells, place));
-            judged.holds(is_true, || format!("person {person} is shown as {cells:?}"));
+            judged.holds(is_true, || format!("person {person} is shown as {cells:?}, which is not true"));
             let class = (cells, group);
             let at = classes.iter().position(|other| *other == class).unwrap_or_else(|| {
                 classes.push(class);
@@ -204,7 +209,7 @@ impl<'a> Read<'a> {
         Released { year: self.year, tables, classes, rows, values, k_together: None }
     }
 
-    /// The release in memory, its files read back, the files alone, and the files against table and registers.
+    /// Verifies the release in memory, its files read back, the files alone, and the files against table and registers.
     fn verify_every_way(
         &self,
         judged: &mut Judged,
@@ -230,11 +235,15 @@ impl<'a> Read<'a> {
         let found = verified.findings().clone();
         if let (Some(within), Some(together)) = (against, found.joined.as_ref()?.together.as_ref()) {
             let is_within = (within.k.0..=within.k.1).contains(&together.k);
-            judged.holds(is_within, || format!("k = {} is not within {:?}", together.k, within.k));
+            judged.holds(is_within, || {
+                format!("k = {} is not within {:?}, the bounds found against the input", together.k, within.k)
+            });
             for (column, (least, most)) in within.l {
                 let l = together.l.iter().find(|(of, _)| *of == column).map_or(u64::MAX, |(_, l)| *l);
                 let is_within = (least.unwrap_or(u64::MAX)..=most.unwrap_or(u64::MAX)).contains(&l);
-                judged.holds(is_within, || format!("l = {l} is not within {least:?} and {most:?}"));
+                judged.holds(is_within, || {
+                    format!("l = {l} is not between {least:?} and {most:?}, as found against the input")
+                });
             }
         }
         Some(found)
@@ -248,7 +257,7 @@ impl<'a> Read<'a> {
                 | AnonymizeError::TooFrequent { .. }
                 | AnonymizeError::TooFewJoined { .. }
                 | AnonymizeError::PreviousCrowd { .. }
-                // The survey of then had a value that no register of any year has.
+                // The earlier survey had a value that no register of any year has.
                 | AnonymizeError::PreviousLabels { .. }
                 | AnonymizeError::PreviousValues { .. }
         );
@@ -279,15 +288,15 @@ struct Readers<'a> {
 #[derive(Default)]
 struct Found {
     faults: Vec<String>,
-    /// The fewest persons that a private person is one of; nothing where no earlier class holds anybody.
+    /// The smallest set of persons among whom a private person hides; `None` if no earlier class holds anybody.
     fewest: Option<u64>,
-    /// The fewest values that groups have in common.
+    /// The smallest number of values that groups have in common.
     in_common: Option<u64>,
 }
 
 impl Readers<'_> {
-    /// The classes that somebody can have been in, by where one of three sources says they are: the register of each year,
-    /// the survey, the register of now.
+    /// The ways that somebody can have taken. Their place can come from three sources: the register of each year, the
+    /// survey, the newest register.
     fn ways(&self, person: usize) -> BTreeSet<Way> {
         let now = self.town.place(person, self.year);
         let own = self.town.told(person, self.year).or(now);
@@ -310,7 +319,7 @@ impl Readers<'_> {
         ways
     }
 
-    /// Whether the registers of their years described somebody inside all classes of a way.
+    /// Whether the registers of each year described somebody inside all classes of a way.
     fn went(&self, person: usize, way: &Way) -> bool {
         way.iter().zip(self.earlier).all(|(class, release)| {
             let Some(class) = class else { return true };
@@ -319,7 +328,7 @@ impl Readers<'_> {
         })
     }
 
-    /// Whether a way contradicts nothing that was verified: a release was read together with all before it.
+    /// Whether a way contradicts nothing that was verified. Each release was verified together with all earlier ones.
     fn can_be(&self, way: &Way, person: usize) -> bool {
         self.earlier.iter().enumerate().filter(|(at, _)| way[*at].is_some()).all(|(at, release)| {
             let Some(k) = release.k_together else { return true };
@@ -332,14 +341,14 @@ impl Readers<'_> {
         })
     }
 
-    /// How many persons somebody is one of who went a way and is in a class of now.
+    /// How many persons took a way and are in a class of the newest release, if this person is one of them.
     fn n_among(&self, way: &Way, cells: &[String], person: usize) -> usize {
         let is_there =
             |other: usize| self.town.place(other, self.year).is_some_and(|place| self.town.holds(cells, place));
         (0..self.town.n_people()).filter(|&other| other == person || (is_there(other) && self.went(other, way))).count()
     }
 
-    /// Looks for somebody of a class in all earlier releases.
+    /// Looks for a person of a class in all earlier releases.
     fn look_for(&self, person: usize, cells: &[String], is_private: bool, found: &mut Found) {
         let needed = if is_private { self.town.needed(person, self.year) } else { self.k() };
         for way in self.ways(person) {
@@ -348,13 +357,16 @@ impl Readers<'_> {
                 found.fewest = Some(found.fewest.map_or(n as u64, |fewest| fewest.min(n as u64)));
             }
             if n < needed {
-                found.faults.push(format!("person {person} is one of {n} of {needed} in {cells:?} and {way:?}"));
+                found.faults.push(format!(
+                    "person {person} is one of {n} persons and needs {needed}, in {cells:?} and {way:?}"
+                ));
             }
         }
     }
 
-    /// The same in the classes that the person was in, whatever was verified. Somebody whom the survey of then described
-    /// otherwise than any register is not looked for there: nobody who reads releases and registers can.
+    /// Looks for a person in the earlier classes that the person was really in, without relying on what was verified.
+    /// If the earlier survey described the person differently from every register, no reader of releases and registers
+    /// could look there, so this is skipped.
     fn look_in_own_classes(&self, person: usize, cells: &[String], found: &mut Found) {
         let class = |release: &Released| {
             self.town.told(person, release.year)?;
@@ -366,7 +378,9 @@ impl Readers<'_> {
         let own: Way = self.earlier.iter().map(class).collect();
         let (n, k) = (self.n_among(&own, cells, person), self.k());
         if n < k && own.iter().any(Option::is_some) {
-            found.faults.push(format!("person {person} is one of {n} of {k} in {cells:?} and their own {own:?}"));
+            found.faults.push(format!(
+                "person {person} is one of {n} persons and needs {k}, in {cells:?} and their own classes {own:?}"
+            ));
         }
     }
 
@@ -374,7 +388,7 @@ impl Readers<'_> {
         self.requirements.iter().find_map(Requirement::k).map_or(1, |k| k as usize)
     }
 
-    /// Compares values of each group with those of earlier groups that somebody of its classes can have been in.
+    /// Compares the values of each group with those of earlier groups that somebody of its classes can have been in.
     fn compare_values(&self, released: &Released, found: &mut Found) {
         let group_of = |&(_, class): &(usize, usize)| released.classes[class].1;
         for (&group, values) in &released.values {
@@ -390,7 +404,7 @@ impl Readers<'_> {
                 }
                 found.in_common = Some(found.in_common.map_or(n as u64, |fewest| fewest.min(n as u64)));
                 if !self.suffice(n) {
-                    found.faults.push(format!("group {group} has {n} values in common with {way:?}"));
+                    found.faults.push(format!("group {group} has only {n} values in common with {way:?}"));
                 }
             }
             for at in 0..self.earlier.len() {
@@ -414,7 +428,8 @@ impl Readers<'_> {
         }
     }
 
-    /// The values of the groups of a way, as far as these have any.
+    /// For each earlier release, the values of the group that a way goes through; `None` if the way goes through no
+    /// class of the release, or the release has no values.
     fn groups_of(&self, way: &Way) -> Vec<Option<Counts>> {
         let group = |(class, release): (&Option<usize>, &Released)| {
             Some(counts(release.values.get(&release.classes[(*class)?].1)?))
@@ -422,7 +437,7 @@ impl Readers<'_> {
         way.iter().zip(self.earlier).map(group).collect()
     }
 
-    /// Whether so many distinct values are enough, if each is as frequent as the others.
+    /// Whether this many distinct values are enough, if all of them are equally frequent.
     fn suffice(&self, n: usize) -> bool {
         self.requirements.iter().all(|requirement| match requirement {
             Requirement::DistinctL { l, .. } | Requirement::RecursiveCL { l, .. } => n >= *l as usize,
@@ -436,7 +451,7 @@ impl Readers<'_> {
         })
     }
 
-    /// Whether values only came, or only went, and are too few to hide whose they are.
+    /// Whether values only came or only went, and are too few to hide whose they are.
     fn tells(&self, before: &Counts, now: &Counts) -> bool {
         if before.is_empty() || now.is_empty() {
             return false;
@@ -461,7 +476,7 @@ fn counts(values: &[String]) -> Counts {
     counts
 }
 
-/// Whose rows a spec releases.
+/// Whether a spec also releases rows of the register.
 fn shows_register(spec: &Spec) -> bool {
     match spec.register.release {
         RegisterRows::All => true,
@@ -494,7 +509,7 @@ mod tests {
             let Some((is_fitted, judged)) = judged else { continue };
             let has = |kind: FaultKind| judged.faults.iter().any(|fault| fault.kind == kind);
             let (is_found, is_rejected) = (has(FaultKind::UnderRequirement), has(FaultKind::Rejected));
-            // Where presence is hidden, the oracle also looks for people who don't take part.
+            // If presence is hidden, the oracle also looks for people who don't take part.
             assert!(is_found || !is_rejected, "{town:?}");
             assert!(is_rejected || !(is_found && is_fitted), "{town:?}");
             n_found += usize::from(is_found);

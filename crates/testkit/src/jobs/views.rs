@@ -1,4 +1,4 @@
-//! Judges views over data that changes: after every change by somebody who kept every snapshot.
+//! Judges views over data that changes: after every change, an attacker who kept every snapshot is asked.
 
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ pub(super) struct History {
     setting: Setting,
     n_persons: u64,
     n_steps: usize,
-    /// After so many changes the base is partitioned anew.
+    /// The base is partitioned anew after this many changes.
     refresh_after: usize,
     seed: u64,
 }
@@ -46,7 +46,8 @@ pub(super) fn judge(history: &History) -> Judged {
     judged.classes = blocks.len() as u64;
     let breached = breached(setting, &blocks);
     if !breached.is_empty() {
-        judged.fault(FaultKind::UnderRequirement, format!("persons {breached:?} are made out"));
+        judged
+            .fault(FaultKind::UnderRequirement, format!("the attacker finds out something about persons {breached:?}"));
     }
     judged
 }

@@ -5,30 +5,30 @@ use kohort_model::{ALONE, Block, BlockCells, Column, Consent, Disclosure, NULL, 
 use super::cells::changed_cells;
 use super::{Cell, Sheet};
 
-/// A block with everything that it is verified with.
+/// A block, with everything against which it is verified.
 #[derive(Clone, Debug)]
 pub struct ShownBlock {
-    /// The private rows under it.
+    /// The private rows that the block shows.
     pub private: Table,
-    /// What their persons allow.
+    /// What the persons of these rows allow.
     pub consent: Consent,
-    /// What a refusal does to others.
+    /// What a person's refusal hides of others in the class.
     pub disclosure: Disclosure,
-    /// What is asked of every class.
+    /// The requirements on every class.
     pub requirements: Vec<Requirement>,
-    /// What is shown.
+    /// The rows as they are shown.
     pub block: Block,
 }
 
 /// A way to change a block, or what it is verified with.
 pub struct BlockChange {
-    /// What it does.
+    /// The name of the change.
     pub name: &'static str,
-    /// Every block that it makes of one.
+    /// Makes every changed block that this way gives from one block.
     pub changed: fn(&ShownBlock) -> Vec<ShownBlock>,
 }
 
-/// Every way to change a block, but for labels, which are changed as cells of releases are.
+/// Every way to change a block, except changes of labels, which are the same as those of cells of releases.
 pub const BLOCK_CHANGES: &[BlockChange] = &[
     BlockChange { name: "row: of another person", changed: |shown| shown.each_row(other_source) },
     BlockChange { name: "row: two exchanged", changed: |shown| shown.each_pair(|block, a, b| block.rows.swap(a, b)) },
@@ -113,7 +113,7 @@ pub fn changed_blocks(shown: &ShownBlock) -> Vec<(String, ShownBlock)> {
     changed
 }
 
-/// Labels changed as the cells of a release are.
+/// Labels, changed like the cells of a release.
 fn changed_labels(shown: &ShownBlock) -> Vec<(String, ShownBlock)> {
     let positions: Vec<usize> = (0..shown.block.columns.len())
         .filter(|&position| matches!(shown.block.columns[position], BlockCells::Labels { .. }))
@@ -124,7 +124,7 @@ fn changed_labels(shown: &ShownBlock) -> Vec<(String, ShownBlock)> {
         rows: (0..shown.block.rows.len()).map(row).collect(),
     };
     let private: Vec<Option<&Column>> = positions.iter().map(|&at| Some(&shown.private.columns[at])).collect();
-    // Labels of sensitive values stand in a hierarchy, as those of quasi values do.
+    // Labels of sensitive values are nodes of a hierarchy, like those of quasi values.
     let changed = changed_cells(&sheet, &vec![Role::Quasi; positions.len()], &private);
     let with_labels = |sheet: &Sheet| {
         let mut copy = shown.clone();
@@ -189,7 +189,7 @@ impl ShownBlock {
         pairs.map(|(a, b)| self.with(|copy| change(&mut copy.block, a, b))).collect()
     }
 
-    /// For the rows of each class.
+    /// Changes the rows of each class.
     fn each_class(&self, change: fn(&ShownBlock, &[usize]) -> Vec<ShownBlock>) -> Vec<ShownBlock> {
         let mut numbers: Vec<u32> = self.block.classes.iter().copied().filter(|&class| class != ALONE).collect();
         numbers.sort_unstable();
@@ -199,7 +199,7 @@ impl ShownBlock {
         numbers.into_iter().flat_map(|class| change(self, &rows(class))).collect()
     }
 
-    /// For each cell that is a label: its column's ids, its row and the number of labels.
+    /// Changes each cell that is a label. `change` gets the ids of its column, its row and the number of labels.
     fn each_label_cell(&self, change: fn(&mut [u32], usize, u32)) -> Vec<ShownBlock> {
         let mut changed = Vec::new();
         for position in 0..self.block.columns.len() {
@@ -224,7 +224,7 @@ impl ShownBlock {
         (0..self.n_rows()).filter(|row| !rows.contains(row)).collect()
     }
 
-    /// These of its rows, in this order.
+    /// The block with these of its rows, in this order.
     fn with_rows(&self, rows: &[usize]) -> ShownBlock {
         self.with(|copy| {
             copy.block.rows = rows.iter().map(|&row| self.block.rows[row]).collect();
@@ -297,7 +297,7 @@ fn wrong_number_of_classes(shown: &ShownBlock) -> Vec<ShownBlock> {
     ]
 }
 
-/// One cell of the private ones, those of a class, or all of the column.
+/// Toggles one private cell, those of a class, or those of the whole column.
 fn toggled(shown: &ShownBlock) -> Vec<ShownBlock> {
     let mut changed = Vec::new();
     for position in 0..shown.block.columns.len() {
@@ -342,7 +342,7 @@ fn labels_of_private_cells(shown: &mut ShownBlock, position: usize) {
     shown.block.columns[position] = labelled(&cells);
 }
 
-/// The same labels twice, and every other row by the second.
+/// Lists the same labels twice, and lets every other row use the second list.
 fn labels_twice(shown: &mut ShownBlock, position: usize) {
     if let BlockCells::Labels { labels, ids } = &mut shown.block.columns[position] {
         let n_labels = labels.len() as u32;
@@ -409,7 +409,7 @@ fn more_is_asked(shown: &ShownBlock, place: usize) -> Vec<ShownBlock> {
     instead.into_iter().map(|asked| shown.with(|copy| copy.requirements[place] = asked)).collect()
 }
 
-/// The block over private rows of which one cell is another row's, or null.
+/// The block over private rows in which one cell is replaced by another row's cell, or by null.
 fn other_private_cell(shown: &ShownBlock) -> Vec<ShownBlock> {
     let mut changed = Vec::new();
     for (position, column) in shown.private.columns.iter().enumerate() {

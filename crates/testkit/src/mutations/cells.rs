@@ -6,11 +6,11 @@ use super::{Cell, Sheet};
 
 /// A way to change a cell.
 pub struct CellChange {
-    /// What it does.
+    /// The name of the change.
     pub name: &'static str,
-    /// Columns of which roles it changes.
+    /// The roles of the columns that it changes.
     pub roles: &'static [Role],
-    /// The cells that it puts in place of one.
+    /// The cells that the change puts in place of one cell.
     pub instead: fn(&Place<'_>) -> Vec<Cell>,
 }
 
@@ -20,23 +20,23 @@ pub struct Place<'a> {
     pub cell: &'a Cell,
     /// All cells of its column.
     pub column: &'a [Cell],
-    /// The private column it comes from, where there is one.
+    /// The private column from which the cell comes, if there is one.
     pub private: Option<&'a Column>,
 }
 
-/// Which cells are changed alike.
+/// Which cells are changed together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// One.
+    /// One cell.
     Cell,
-    /// Those of all rows with the same quasi cells.
+    /// The cells of all rows with the same quasi cells.
     Class,
-    /// Those of all rows with the same cell.
+    /// The cells of all rows with the same label.
     Label,
 }
 
 impl Extent {
-    /// All of them.
+    /// All extents.
     pub const ALL: [Extent; 3] = [Extent::Cell, Extent::Class, Extent::Label];
 }
 
@@ -92,7 +92,7 @@ fn text(text: &str) -> Cell {
 }
 
 impl Place<'_> {
-    /// The labels of nodes that the cell's node leads to.
+    /// The labels of the nodes that `lead` finds from the cell's node.
     fn nodes(&self, lead: fn(&Hierarchy, u32) -> Vec<u32>) -> Vec<Cell> {
         let hierarchy = self.private.and_then(|column| column.hierarchy.as_deref());
         let node = hierarchy.zip(self.cell.as_deref()).and_then(|(tree, label)| Some((tree, tree.node(label)?)));
@@ -113,7 +113,7 @@ impl Place<'_> {
         vec![Some(if low == high { low.to_string() } else { format!("[{low},{high}]") })]
     }
 
-    /// The cell's whole number and so many more.
+    /// The cell's whole number and this many more.
     fn number(&self, more: i64) -> Vec<Cell> {
         let number = self.cell.as_deref().and_then(|cell| cell.parse::<i64>().ok());
         number.map(|number| Some((number + more).to_string())).into_iter().collect()
@@ -137,7 +137,7 @@ fn root(tree: &Hierarchy, _: u32) -> Vec<u32> {
     vec![tree.root()]
 }
 
-/// The same value, written otherwise, as far as there is such a way.
+/// The same value in other spellings, if it has any.
 fn respelled(place: &Place<'_>) -> Vec<Cell> {
     let Some(cell) = place.cell.as_deref() else { return Vec::new() };
     let mut spellings = vec![format!("{cell} ")];
@@ -149,8 +149,8 @@ fn respelled(place: &Place<'_>) -> Vec<Cell> {
     spellings.into_iter().map(Some).collect()
 }
 
-/// Every sheet that differs from this one by one change of a cell, with the name of the change. `roles` are those of its
-/// columns, `private` the columns they come from.
+/// Every sheet that differs from this one by one change of a cell, with the name of the change. `roles` are those of
+/// the sheet's columns, and `private` are the columns from which they come.
 pub fn changed_cells(sheet: &Sheet, roles: &[Role], private: &[Option<&Column>]) -> Vec<(String, Sheet)> {
     let quasi: Vec<usize> = (0..roles.len()).filter(|&column| roles[column] == Role::Quasi).collect();
     let look = |row: &[Cell]| -> Vec<Cell> { quasi.iter().map(|&column| row[column].clone()).collect() };

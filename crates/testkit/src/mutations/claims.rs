@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 /// A changed manifest.
 #[derive(Clone, Debug)]
 pub struct ClaimChange {
-    /// What was done.
+    /// The name of the change.
     pub name: &'static str,
     /// The path of the key, with dots.
     pub key: String,
@@ -13,7 +13,7 @@ pub struct ClaimChange {
     pub manifest: Value,
 }
 
-/// Words that manifests know, by the key they stand in.
+/// Words that manifests know, by the key they belong to.
 const WORDS: &[(&str, &[&str])] = &[
     ("role", &["quasi", "sensitive", "plain", "key", "identifier", "drop", "person_k", "quasi_lo", "quasi_hi"]),
     ("type", &["text", "integer", "decimal", "float", "date", "timestamp", "boolean"]),
@@ -29,7 +29,7 @@ const WORDS: &[(&str, &[&str])] = &[
     ("shape", &["unchanged", "union", "butterflies"]),
 ];
 
-/// Every manifest that differs from this one by one key that says something else, is missing or stands too much.
+/// Every manifest that differs from this one in one key: it has another value, it is missing, or it is one too many.
 pub fn changed_claims(manifest: &Value) -> Vec<ClaimChange> {
     let mut changes = Vec::new();
     let mut paths = Vec::new();
@@ -99,7 +99,7 @@ fn shifted(value: &Value, by: f64) -> Value {
     }
 }
 
-/// The paths of all values, the whole document included.
+/// The paths of all values, including the whole document.
 fn collect(value: &Value, path: &mut Vec<String>, paths: &mut Vec<Vec<String>>) {
     paths.push(path.clone());
     let below: Vec<(String, &Value)> = match value {
@@ -121,7 +121,7 @@ fn at<'v>(value: &'v mut Value, path: &[String]) -> &'v mut Value {
     })
 }
 
-/// Whether a key stands below one of these patterns, in which `*` is any name.
+/// Whether a key is below one of these patterns, in which `*` stands for any name.
 pub fn is_below(key: &str, patterns: &[String]) -> bool {
     let is_under = |pattern: &String| {
         let (mut names, wanted) = (key.split('.'), pattern.split('.'));

@@ -22,32 +22,32 @@ pub use beside_register::BesideRegister;
 pub use many_tables::ManyTables;
 pub use one_table::OneTable;
 
-/// What a changed release is.
+/// What the oracle says about a changed release.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Judgement {
-    /// No truthful recoding of the private tables.
+    /// The release is not a truthful recoding of the private tables.
     Untrue(String),
-    /// Truthful and not as asked, with these figures.
+    /// The release is truthful but does not satisfy the requirements. Contains the correct figures.
     Unmet(Figures),
-    /// Truthful and as asked, with these figures.
+    /// The release is truthful and satisfies the requirements. Contains the correct figures.
     True(Figures),
 }
 
-/// What a changed block, step or refresh is.
+/// What the oracle says about a changed block, step or refresh.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Harm {
-    /// Everything that is promised of it holds.
+    /// Every promise holds.
     Harmless,
-    /// Something does not, and this is what.
+    /// A promise is broken; the text says which.
     Harmful(String),
-    /// A share is exactly what is asked, so that rounding decides.
+    /// A share is exactly at its limit, so rounding decides.
     DecidedByRounding,
 }
 
-/// Figures by their path in a manifest; `None` where a figure is absent.
+/// Figures by their path in a manifest; `None` if a figure is absent.
 pub type Figures = BTreeMap<String, Option<f64>>;
 
-/// Where a manifest says something else than these figures.
+/// The places where a manifest differs from these figures.
 pub fn false_claims(manifest: &Value, figures: &Figures) -> Vec<String> {
     let is_false = |(path, counted): &(&String, &Option<f64>)| match (claimed(manifest, path), counted) {
         (None, None) => false,
@@ -62,7 +62,7 @@ pub fn false_claims(manifest: &Value, figures: &Figures) -> Vec<String> {
 /// The manifest with these figures in place of its own.
 ///
 /// # Panics
-/// Where it has no place for one of them.
+/// If the manifest has no place for one of them.
 pub fn with_figures(manifest: &Value, figures: &Figures) -> Value {
     let mut manifest = manifest.clone();
     for (path, figure) in figures {
@@ -91,14 +91,14 @@ fn claimed<'m>(manifest: &'m Value, path: &str) -> Option<&'m Value> {
     place?.get(&key)
 }
 
-/// The names of a path, whose parts are separated by a slash because names of columns may hold dots.
+/// The names of a path. A slash separates them, because names of columns may contain dots.
 fn split(path: &str) -> (Vec<String>, String) {
     let mut names: Vec<String> = path.split('/').map(str::to_owned).collect();
     let key = names.pop().expect("a path has a name");
     (names, key)
 }
 
-/// Gives each of `n` things one of its own among `m`, so that each fits; `None` where there is no way.
+/// Gives each of `n` things a partner of its own among `m` that fits; `None` if that is impossible.
 pub(crate) fn assign(n: usize, m: usize, fits: impl Fn(usize, usize) -> bool) -> Option<Vec<usize>> {
     let mut taken: Vec<Option<usize>> = vec![None; m];
     for thing in 0..n {

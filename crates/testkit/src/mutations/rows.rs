@@ -2,11 +2,11 @@
 
 use super::{Cell, Sheet};
 
-/// A way to change rows or columns: its name, and every sheet it makes of one.
+/// A way to change rows or columns.
 pub struct RowChange {
-    /// What it does.
+    /// The name of the change.
     pub name: &'static str,
-    /// Every sheet it makes.
+    /// Makes every changed sheet that this way gives from one sheet.
     pub instead: fn(&Sheet) -> Vec<Sheet>,
 }
 

@@ -1,7 +1,7 @@
 //! The tables of changes to a step and to a refresh of a materialized view.
 //!
-//! A step and a refresh are both crowds of members before and after, so that most changes are written once, for
-//! [`Crowds`], and told apart only by what they are put back into.
+//! A step and a refresh both consist of crowds before and after. So most changes are written once, for [`Crowds`], and
+//! the result is put back into a step or a refresh.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,30 +9,30 @@ use std::sync::Arc;
 use kohort_model::{Distance, Requirement};
 use kohort_verify::{AtomStep, Refresh, RefreshedAtom, Seen, Step, StepColumn, StepMember};
 
-/// What every set of rows that readers can make out must satisfy.
+/// The requirements on every set of rows that readers can tell apart.
 #[derive(Clone, PartialEq)]
 pub struct Asked {
-    /// What rows show beside quasi labels.
+    /// The columns that rows show beside their quasi labels.
     pub columns: Vec<StepColumn>,
-    /// What is asked.
+    /// The requirements.
     pub requirements: Vec<Requirement>,
 }
 
-/// A step with everything that it is verified with.
+/// A step, with everything against which it is verified.
 #[derive(Clone)]
 pub struct ShownStep {
-    /// What is asked.
+    /// What the step must satisfy.
     pub asked: Asked,
-    /// What is shown.
+    /// The step.
     pub step: Step,
 }
 
-/// A refresh with everything that it is verified with.
+/// A refresh, with everything against which it is verified.
 #[derive(Clone)]
 pub struct ShownRefresh {
-    /// What is asked.
+    /// What the refresh must satisfy.
     pub asked: Asked,
-    /// What is shown.
+    /// The refresh.
     pub refresh: Refresh,
 }
 
@@ -47,7 +47,7 @@ struct Crowd {
     after: Vec<StepMember>,
 }
 
-/// What is shown, of a step or of a refresh.
+/// The crowds of a step or of a refresh.
 #[derive(Clone)]
 pub struct Crowds {
     asked: Asked,
@@ -62,11 +62,11 @@ enum When {
     Always,
 }
 
-/// A way to change what is shown.
+/// A way to change crowds.
 pub struct CrowdChange {
-    /// What it does.
+    /// The name of the change.
     pub name: &'static str,
-    /// Everything that it makes of one.
+    /// Makes every changed set of crowds that this way gives from one set.
     changed: fn(&Crowds) -> Vec<Crowds>,
 }
 
@@ -197,7 +197,7 @@ pub fn changed_steps(shown: &ShownStep) -> Vec<(&'static str, ShownStep)> {
 /// Every refresh that differs from this one by one change, with the name of the change.
 pub fn changed_refreshes(shown: &ShownRefresh) -> Vec<(&'static str, ShownRefresh)> {
     let Refresh { before, after } = &shown.refresh;
-    // Crowds that are gone stand behind those that are there.
+    // Crowds that are gone come after those that are still there.
     let mut crowds: Vec<Crowd> = Vec::new();
     for RefreshedAtom { class, atom, labels, members } in after.clone() {
         let before = before.get(&atom).cloned().unwrap_or_default();
@@ -237,7 +237,7 @@ pub fn changed_refreshes(shown: &ShownRefresh) -> Vec<(&'static str, ShownRefres
     changed.filter(|(_, changed)| different(changed)).collect()
 }
 
-/// Whether somebody who is in another crowd stays in their own.
+/// Whether somebody who is put into another crowd also stays in their own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Leaves {
     Yes,
@@ -255,7 +255,7 @@ impl Crowds {
         self.crowds.iter().flat_map(|crowd| crowd.before.iter().chain(&crowd.after))
     }
 
-    /// A number that nothing has.
+    /// A number that is not in use.
     fn fresh(&self) -> u64 {
         let used = self.members().flat_map(|member| [member.row, member.person]);
         used.chain(self.crowds.iter().flat_map(|crowd| [crowd.atom, crowd.class])).max().map_or(1, |most| most + 1)
@@ -271,7 +271,7 @@ impl Crowds {
         (0..self.crowds.len()).map(|place| self.with(|copy| change(&mut copy.crowds, place, fresh))).collect()
     }
 
-    /// For each member before, after, and both at once, whatever else it may be. `change` gets everybody to take from.
+    /// Changes each member before, after, and both at once. `change` gets all crowds to choose members from.
     fn each_member(&self, change: fn(&StepMember, &Crowds) -> Vec<StepMember>) -> Vec<Crowds> {
         let mut changed = Vec::new();
         for place in 0..self.crowds.len() {
@@ -298,7 +298,7 @@ impl Crowds {
         changed
     }
 
-    /// For each place in a list of members, before and after. `change` gets a number that nothing has.
+    /// Changes each place in a list of members, before and after. `change` gets a number that is not in use.
     fn each_place(&self, change: fn(&mut Vec<StepMember>, usize, u64)) -> Vec<Crowds> {
         let fresh = self.fresh();
         let mut changed = Vec::new();
@@ -345,7 +345,7 @@ impl Crowds {
         changed
     }
 
-    /// For each crowd every other number of the kind, and one that nothing has.
+    /// Gives each crowd every other number of the kind, and one that is not in use.
     fn each_number(&self, number: fn(&mut Crowd) -> &mut u64) -> Vec<Crowds> {
         let mut numbers: Vec<u64> = self.clone().crowds.iter_mut().map(|crowd| *number(crowd)).collect();
         numbers.push(self.fresh());
@@ -353,7 +353,7 @@ impl Crowds {
         places.map(|(place, other)| self.with(|copy| *number(&mut copy.crowds[place]) = other)).collect()
     }
 
-    /// Every label that a value of the column has above it, and one that none has.
+    /// Every label above a value of the column, and one that is above none.
     fn labels_of(&self, column: usize) -> Vec<String> {
         let paths = self.members().filter_map(|member| member.paths.get(column));
         let mut labels: Vec<String> = paths.flat_map(|path| path.iter().cloned()).collect();
@@ -368,7 +368,7 @@ impl Crowds {
         for place in 0..self.crowds.len() {
             for column in 0..self.crowds[place].labels.len() {
                 for label in self.labels_of(column) {
-                    // Of one crowd, and of all crowds of its class.
+                    // Change one crowd, and then all crowds of its class.
                     changed.push(self.with(|copy| {
                         if let Some(labels) = labels(&mut copy.crowds[place]) {
                             labels[column].clone_from(&label);
@@ -456,7 +456,7 @@ fn seen_or_not(member: &StepMember, _: &Crowds) -> Vec<StepMember> {
     vec![StepMember { seen, ..member.clone() }]
 }
 
-/// The first members of a crowd as a crowd of their own, of the same class or of another.
+/// Makes the first members of a crowd a crowd of their own, in the same class or in another.
 fn in_two(shown: &Crowds) -> Vec<Crowds> {
     let (fresh, mut changed) = (shown.fresh(), Vec::new());
     for place in 0..shown.crowds.len() {
@@ -468,7 +468,7 @@ fn in_two(shown: &Crowds) -> Vec<Crowds> {
                     let more = Crowd { class, atom: fresh, before: Vec::new(), after, ..crowd.clone() };
                     copy.crowds.push(more);
                 }));
-                // They were apart from the beginning.
+                // The two crowds were apart from the beginning.
                 changed.push(shown.with(|copy| {
                     let crowd = &mut copy.crowds[place];
                     let rest = crowd.after.split_off(at);
@@ -484,7 +484,7 @@ fn in_two(shown: &Crowds) -> Vec<Crowds> {
     changed
 }
 
-/// Everybody of one crowd in another, before, after and both.
+/// Moves everybody of one crowd into another: before, after and both.
 fn as_one(shown: &Crowds) -> Vec<Crowds> {
     let mut changed = Vec::new();
     for from in 0..shown.crowds.len() {
@@ -507,7 +507,7 @@ fn as_one(shown: &Crowds) -> Vec<Crowds> {
     changed
 }
 
-/// Labels that were others, and stayed those.
+/// Other labels both before and after.
 fn both_labels(shown: &Crowds) -> Vec<Crowds> {
     let mut changed = Vec::new();
     for place in 0..shown.crowds.len() {
@@ -554,7 +554,7 @@ fn more_is_asked(shown: &Crowds) -> Vec<Crowds> {
     more.into_iter().map(|asked| shown.with(|copy| copy.asked.requirements.push(asked))).collect()
 }
 
-/// Each value was somebody's more, or nobody's.
+/// Changes the reference: each value belonged to one person more, or to nobody.
 fn other_reference(shown: &Crowds) -> Vec<Crowds> {
     let mut changed = Vec::new();
     for column in 0..shown.asked.columns.len() {

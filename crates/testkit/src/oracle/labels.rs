@@ -1,5 +1,5 @@
-//! What the cells of a generalized column tell somebody who does not know the column, by brute force: a label is the set
-//! of values it covers.
+//! What the cells of a generalized column tell somebody who does not know the column, by brute force: a label is the
+//! set of values that it covers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,9 +13,9 @@ type Cell = Option<String>;
 /// The cells of one quasi column of a release.
 pub struct Labels<'t> {
     column: &'t Column,
-    /// Per released row its cell and its person.
+    /// The cell and the person of each released row.
     cells: Vec<(Cell, String)>,
-    /// Everything that a cell could stand for.
+    /// All values that a cell could stand for.
     values: BTreeSet<Cell>,
 }
 
@@ -23,7 +23,7 @@ impl<'t> Labels<'t> {
     /// The cells of a column of the private table.
     ///
     /// # Panics
-    /// Where the release does not have it.
+    /// If the release does not have the column.
     pub fn new(table: &'t Table, release: &Release, name: &str) -> Self {
         let column = table.column(name).expect("the table has the column");
         let released = &release.tables[0];
@@ -44,7 +44,7 @@ impl<'t> Labels<'t> {
         self.values.iter().filter(is_covered).collect()
     }
 
-    /// Whether a label tells something.
+    /// Whether a label tells anything.
     fn tells(&self, label: &Cell) -> bool {
         let Some(text) = label else { return true };
         let shows_null = self.cells.iter().any(|(cell, _)| cell.is_none());
@@ -66,7 +66,7 @@ impl<'t> Labels<'t> {
         }
     }
 
-    /// How often the rows show each label that tells something, each person once, and how often any label.
+    /// How many persons show each label that tells something, and how many show any label.
     fn counts(&self, rows: &[usize]) -> (BTreeMap<&Cell, usize>, usize) {
         let pairs: BTreeSet<&(Cell, String)> = rows.iter().map(|&row| &self.cells[row]).collect();
         let mut counts = BTreeMap::new();
@@ -76,7 +76,7 @@ impl<'t> Labels<'t> {
         (counts, pairs.len())
     }
 
-    /// The most labels that no value is in two of; none where no cell of these released rows tells anything.
+    /// The largest number of labels of which no two share a value; `None` if no cell of these rows tells anything.
     pub fn disjoint(&self, rows: &[usize]) -> Option<usize> {
         let labels: Vec<BTreeSet<&Cell>> = self.counts(rows).0.into_keys().map(|label| self.covered(label)).collect();
         (!labels.is_empty()).then(|| most_disjoint(&labels, &BTreeSet::new()))
@@ -104,7 +104,7 @@ impl<'t> Labels<'t> {
     /// Whether the class of these released rows satisfies a requirement on the column.
     ///
     /// # Panics
-    /// Where the requirement is not defined for generalized cells.
+    /// If the requirement is not defined for generalized cells.
     pub fn satisfies(&self, requirement: &Requirement, rows: &[usize]) -> bool {
         match requirement {
             Requirement::DistinctL { l, .. } => self.disjoint(rows).is_none_or(|n| n >= *l as usize),

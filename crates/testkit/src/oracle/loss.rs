@@ -1,6 +1,6 @@
-//! What a release loses, recomputed from its labels.
+//! The loss of a release, recomputed from its labels.
 //!
-//! Null counts as a leaf of its own below the root where a column holds nulls, so that the root covers one leaf more.
+//! If a column has nulls, null counts as a leaf of its own below the root, so the root covers one leaf more.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,18 @@ use super::{classes, person, persons};
 /// Loss by definition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NaiveLoss {
-    /// Mean over all quasi cells of all rows, suppressed ones 1.
+    /// LM: the mean over all quasi cells of all rows; suppressed cells count 1.
     pub lm: f64,
-    /// The same with a node's share of leaves.
+    /// NCP: like `lm`, but a node of a hierarchy costs its leaves divided by all leaves.
     pub ncp: f64,
-    /// Sum of squared class sizes, and the table's persons for each suppressed one.
+    /// DM: the sum of squared class sizes; each suppressed person adds the number of persons in the table.
     pub dm: f64,
     /// Mean persons per class.
     pub average_class: f64,
-    /// Sum over all quasi cells of all rows of the cell's width over its column's, categories in their order.
+    /// Sum, over all quasi cells of all rows, of the cell's width divided by the column's; categories are in their
+    /// order.
     pub uncertainty_penalty: f64,
-    /// Sum over persons and classes of the class's size less the k the person needs.
+    /// Sum, over persons and classes, of the class size minus the k that the person needs.
     pub k_deviation: f64,
     /// LM per quasi column.
     pub columns: BTreeMap<String, f64>,
@@ -30,7 +31,7 @@ pub struct NaiveLoss {
 /// LM and NCP of a cell: `None` is null.
 ///
 /// # Panics
-/// Where the label means nothing in this column.
+/// If the label means nothing in this column.
 pub fn cell_loss(column: &Column, label: Option<&str>) -> (f64, f64) {
     let Some(label) = label else { return (0.0, 0.0) };
     let n_nulls = usize::from(column.has_nulls());
@@ -43,7 +44,7 @@ pub fn cell_loss(column: &Column, label: Option<&str>) -> (f64, f64) {
         let below = leaves.iter().filter(|&&leaf| hierarchy.path(leaf).any(|ancestor| ancestor == node)).count();
         let below = below + if node == hierarchy.root() { n_nulls } else { 0 };
         let all = leaves.len() + n_nulls;
-        // A node above a single leaf is as good as the leaf.
+        // A node above a single leaf tells as much as the leaf.
         return if below == 1 { (0.0, 1.0 / all as f64) } else { shares(below, all) };
     }
     if label == "*" {
@@ -58,7 +59,7 @@ pub fn cell_loss(column: &Column, label: Option<&str>) -> (f64, f64) {
     let mut values: Vec<Value<'_>> = column.texts.iter().filter_map(parse).collect();
     values.sort_unstable();
     let (first, last) = (values[0], values[values.len() - 1]);
-    // What is wider than the column's range loses all.
+    // A range that is wider than the column loses everything.
     let width = f64::min(high.distance_from(&low) / last.distance_from(&first), 1.0);
     (width, width)
 }
@@ -67,7 +68,7 @@ fn shares(below: usize, all: usize) -> (f64, f64) {
     ((below - 1) as f64 / (all - 1) as f64, below as f64 / all as f64)
 }
 
-/// The loss of a release, whatever it claims.
+/// The loss of a release, computed without looking at what it claims.
 pub fn naive_loss(table: &Table, release: &Release, requirements: &[Requirement]) -> NaiveLoss {
     let quasi: Vec<&Column> = table.columns.iter().filter(|column| column.role == Role::Quasi).collect();
     let all_rows: Vec<u32> = (0..table.n_rows as u32).collect();
@@ -102,7 +103,7 @@ pub fn naive_loss(table: &Table, release: &Release, requirements: &[Requirement]
     }
 }
 
-/// The k each person of a class needs, person by person.
+/// The k that each person of a class needs.
 fn needed_ks(table: &Table, requirements: &[Requirement], rows: &[u32]) -> Vec<u32> {
     let k = requirements.iter().filter_map(Requirement::k).max().unwrap_or(1);
     let own_k = requirements.iter().find_map(|requirement| table.column(requirement.own_k_column()?));

@@ -1,18 +1,18 @@
-//! Whether a tiny table has a release at all, and the least LM any release of it can have, by trying every partition of
-//! its rows.
+//! Whether a tiny table has a release at all, and the smallest LM that any release of it can have, by trying every
+//! partition of its rows.
 //!
 //! # Cost
-//! the Bell number of the rows times 2 to their number where persons may be left out: seven rows at most
+//! the Bell number of the rows, times 2 to their number if persons may be left out: at most seven rows
 
 use kohort_model::{Column, Hierarchy, Requirement, Role, Table, Value};
 
 use super::{Verdict, cell_loss, person, persons, stands};
 
-/// The least LM of all partitions whose classes may stand, `None` where there is none. At most the given share of
-/// persons may be left out. Partitions that rounding might allow are allowed.
+/// The smallest LM of all partitions whose classes satisfy the requirements; `None` if there is no such partition. At
+/// most the given share of persons may be left out. Partitions that only rounding might allow are allowed.
 ///
 /// # Panics
-/// Where the table has more than seven rows.
+/// If the table has more than seven rows.
 pub fn least_lm(table: &Table, requirements: &[Requirement], max_suppressed: f64) -> Option<f64> {
     assert!(table.n_rows <= 7, "there are too many partitions of more than seven rows");
     let quasi: Vec<&Column> = table.columns.iter().filter(|column| column.role == Role::Quasi).collect();
@@ -33,10 +33,10 @@ pub fn least_lm(table: &Table, requirements: &[Requirement], max_suppressed: f64
     least
 }
 
-/// Whether some partition of the rows, less those of at most the given share of persons, has only classes that stand.
+/// Whether some partition of the rows satisfies the requirements, if at most the given share of persons is left out.
 ///
 /// # Panics
-/// Where the table has more than seven rows.
+/// If the table has more than seven rows.
 pub fn can_be_released(table: &Table, requirements: &[Requirement], max_suppressed: f64) -> Verdict {
     assert!(table.n_rows <= 7, "there are too many partitions of more than seven rows");
     best(ways_to_leave_out(table, max_suppressed).flat_map(|(_, kept)| {
@@ -46,16 +46,17 @@ pub fn can_be_released(table: &Table, requirements: &[Requirement], max_suppress
     }))
 }
 
-/// Whether everybody, less at most the given share of persons, may be one class. Where each person has one row, that is
-/// whether there is a release at all: what holds for two classes holds for both together.
+/// Whether everybody, except at most the given share of persons, may be one class. If each person has one row, this
+/// decides whether there is a release at all, because what holds for two classes holds for their union.
 ///
 /// # Panics
-/// Where the table has more than twelve persons.
+/// If the table has more than twelve persons.
 pub fn can_be_one_class(table: &Table, requirements: &[Requirement], max_suppressed: f64) -> Verdict {
     best(ways_to_leave_out(table, max_suppressed).map(|(_, kept)| stands(table, requirements, &kept, &kept)))
 }
 
-/// Rows that are left out and rows that stay, for every set of at most the given share of persons; somebody stays.
+/// For every set of at most the given share of persons, the rows that are left out and the rows that stay; somebody
+/// always stays.
 fn ways_to_leave_out(table: &Table, max_suppressed: f64) -> impl Iterator<Item = (Vec<u32>, Vec<u32>)> {
     let all: Vec<u32> = (0..table.n_rows as u32).collect();
     let names: Vec<String> = persons(table, &all).into_iter().collect();
@@ -131,7 +132,7 @@ fn class_loss(column: &Column, class: &[u32]) -> f64 {
     }
 }
 
-/// The label of the lowest node above all cells; null is below the root alone.
+/// The label of the lowest node above all cells; only the root is above null.
 fn covering_label<'h>(hierarchy: &'h Hierarchy, cells: &[Option<&str>]) -> &'h str {
     let leaves: Option<Vec<u32>> = cells.iter().map(|cell| cell.and_then(|text| hierarchy.leaf(text))).collect();
     let Some(leaves) = leaves else { return hierarchy.label(hierarchy.root()) };

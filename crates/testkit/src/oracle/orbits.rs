@@ -1,13 +1,14 @@
-//! Rows of persons spread over many tables that look the same, by trees written out as text.
+//! Which rows of many tables look the same, found by writing trees out as texts.
 //!
-//! Persons whose trees are the same text are a class. Rows of a class are an orbit where their own subtree, and those of
-//! everything above them, are the same text: nobody can tell which row of one person stood where the row of another does.
+//! Persons whose trees are the same text are a class. Rows of a class are an orbit if their subtrees, and the subtrees
+//! of everything above them, are the same text. Nobody can tell which row of one person corresponds to which row of
+//! another.
 
 use std::collections::BTreeMap;
 
 use kohort_model::Schema;
 
-use super::views::{Joined, Tree};
+use super::views::{Joined, Tree, written};
 
 /// Persons of a person table whose trees look the same.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +35,7 @@ pub fn classes_with_orbits(joined: &Joined, schema: &Schema, root: usize) -> Vec
     classes.into_values().map(class).collect()
 }
 
-/// A table and the subtrees from the person down to a row, with the rows that have them.
+/// A table and the subtrees from the person down to a row, and the rows that have them.
 type Orbits = BTreeMap<(usize, String), Vec<usize>>;
 
 fn collect(schema: &Schema, table: usize, tree: &Tree, above: &str, orbits: &mut Orbits) {
@@ -44,14 +45,4 @@ fn collect(schema: &Schema, table: usize, tree: &Tree, above: &str, orbits: &mut
             collect(schema, child, row, &format!("{above} > {child}: {}", written(row)), orbits);
         }
     }
-}
-
-/// A tree as text, its rows in one order.
-fn written(tree: &Tree) -> String {
-    let lists = tree.children.iter().map(|rows| {
-        let mut rows: Vec<String> = rows.iter().map(written).collect();
-        rows.sort_unstable();
-        format!("({})", rows.join(" "))
-    });
-    format!("{:?}{}", tree.cells, lists.collect::<String>())
 }

@@ -1,7 +1,7 @@
 //! Whether a class satisfies a requirement, straight from the definitions of [`kohort_model::Requirement`].
 //!
-//! Earth mover's distances are computed another way than the engine does: a hierarchical distance is the shortest way
-//! in a tree, so that it is the sum over edges of what must cross the edge times the edge's length.
+//! Earth mover's distances are computed in another way than the engine does. A hierarchical distance is a shortest way
+//! in a tree, so it is the sum, over all edges, of what must cross the edge times the length of the edge.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,21 +9,22 @@ use kohort_model::{Column, Distance, Requirement, Table, Value};
 
 use super::{person, persons};
 
-/// Shares closer to a bound than this are left undecided: two sums of the same numbers may round to either side.
+/// Shares closer to a bound than this are undecided, because two sums of the same numbers may be rounded to either
+/// side.
 const ROUNDING: f64 = 1e-7;
 
-/// What a class does to a requirement.
+/// Whether a class satisfies a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It satisfies it.
+    /// The class satisfies it.
     Holds,
-    /// It does not.
+    /// The class does not satisfy it.
     Fails,
-    /// It is on the boundary, where rounding decides.
+    /// The class is on the boundary, where rounding decides.
     TooClose,
 }
 
-/// A sensitive value: its rank among the column's values, null last.
+/// A sensitive value, as its rank among the values of the column; null is the last.
 type Rank = usize;
 
 /// Whether a class satisfies every requirement; `release` are all rows that are released.
@@ -39,7 +40,7 @@ pub fn stands(table: &Table, requirements: &[Requirement], class: &[u32], releas
 /// Whether a class satisfies a requirement.
 ///
 /// # Panics
-/// Where the table lacks the requirement's column.
+/// If the table lacks the requirement's column.
 pub fn judge(table: &Table, requirement: &Requirement, class: &[u32], release: &[u32]) -> Verdict {
     let n_persons = persons(table, class).len();
     let exactly = |holds: bool| if holds { Verdict::Holds } else { Verdict::Fails };
@@ -100,7 +101,7 @@ pub(crate) fn distance_of(table: &Table, column: &Column, distance: Distance, cl
     earth_movers(column, &ranks, distance, &shares(class), &shares(release))
 }
 
-/// How many persons hold each value that occurs in these rows, whatever the values are.
+/// How many persons have each value that occurs in these rows, for a column of any type.
 pub(crate) fn holders_of(table: &Table, column: &Column, rows: &[u32]) -> BTreeMap<usize, usize> {
     holders(table, &ranks(column), rows)
 }
@@ -115,7 +116,7 @@ fn above(margin: f64) -> Verdict {
     }
 }
 
-/// The own k of each person of the class: the largest a released row of that person asks for.
+/// The own k of each person of the class: the largest that one of the person's released rows asks for.
 fn own_ks(table: &Table, column: &Column, release: &[u32], class: &[u32]) -> Vec<usize> {
     let members = persons(table, class);
     let of_members = release.iter().filter(|&&row| members.contains(&person(table, row)));
@@ -124,7 +125,7 @@ fn own_ks(table: &Table, column: &Column, release: &[u32], class: &[u32]) -> Vec
         .collect()
 }
 
-/// Per row of the table the rank of its value. Spelling makes no value, unless a hierarchy tells spellings apart.
+/// The rank of the value of each row. Two spellings are one value, unless a hierarchy tells them apart.
 fn ranks(column: &Column) -> Vec<Rank> {
     let by_text = column.hierarchy.is_some();
     let parse = |text| Value::parse(text, column.value_type, &column.notation).expect("values are of their type");
@@ -140,7 +141,7 @@ fn ranks(column: &Column) -> Vec<Rank> {
     (0..column.ids.len()).map(|row| column.cell(row).map_or(next + 1, |text| rank_of[text])).collect()
 }
 
-/// How many persons hold each value that occurs in these rows.
+/// How many persons have each value that occurs in these rows.
 fn holders(table: &Table, ranks: &[Rank], rows: &[u32]) -> BTreeMap<Rank, usize> {
     let pairs: BTreeSet<(String, Rank)> = rows.iter().map(|&row| (person(table, row), ranks[row as usize])).collect();
     let mut counts = BTreeMap::new();
@@ -241,7 +242,8 @@ mod tests {
         let hierarchy = Hierarchy::from_paths("a;x;*\nb;x;*\nc;y;*\nd;y;*\n").unwrap();
         let table = table(&["a", "b", "c", "d"].map(Some), |column| column.with_hierarchy(hierarchy));
         let t = |t| Requirement::TCloseness { column: "s".to_owned(), t, distance: Distance::Hierarchical };
-        // All at a: a quarter moves to b over half the height, a half to the other branch over all of it.
+        // All of the class is at a: a quarter moves to b over half the height, and a half moves to the other branch
+        // over the full height.
         assert_eq!(holds(&table, &t(0.63), &[0]), Verdict::Holds);
         assert_eq!(holds(&table, &t(0.62), &[0]), Verdict::Fails);
     }

@@ -1,8 +1,8 @@
-//! Who can be exchanged with whom in released tables that reference each other, by trying.
+//! Which persons can be exchanged in released tables that reference each other, by trying.
 //!
-//! Knows nothing of orders, colours or trees: two persons can be exchanged where some one-to-one map between the rows
-//! connected with the one and those connected with the other keeps tables, quasi cells, parents and references. It is
-//! looked for by going through all of them, so tables must be tiny.
+//! The oracle knows nothing of orders, colours or trees. Two persons can be exchanged if some one-to-one map from the
+//! rows connected with the one to the rows connected with the other keeps tables, quasi cells, parents and references.
+//! All maps are tried, so tables must be tiny.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use kohort_model::{Column, Role, Schema, Table};
 
 /// Rows as they were read, joined by the texts of their keys.
 pub struct Connected {
-    /// Per table the first node.
+    /// The first node of each table.
     starts: Vec<usize>,
-    /// Per node its table and quasi cells.
+    /// The table and the quasi cells of each node.
     shown: Vec<(usize, Vec<Option<String>>)>,
-    /// Per node what it points to: the parent and each reference, where there is one.
+    /// What each node points to: its parent and each reference, if there is one.
     points_to: Vec<Vec<Option<usize>>>,
-    /// Per node what points to it, and by which link.
+    /// What points to each node, and by which link.
     pointed_from: Vec<Vec<(usize, usize)>>,
 }
 
@@ -24,7 +24,7 @@ impl Connected {
     /// Joins tables as a reader would.
     ///
     /// # Panics
-    /// Where a key that is not null names no row.
+    /// If a key that is not null names no row.
     pub fn new(tables: &[Table], schema: &Schema) -> Connected {
         let mut starts = Vec::new();
         let mut shown = Vec::new();
@@ -56,12 +56,12 @@ impl Connected {
         Connected { starts, shown, points_to, pointed_from }
     }
 
-    /// Per row of a table how many of its rows it can be exchanged with, itself included.
+    /// For each row of a table, the number of rows of the table with which it can be exchanged, itself included.
     pub fn exchangeable(&self, table: usize) -> Vec<usize> {
         self.crowds(table).iter().map(Vec::len).collect()
     }
 
-    /// Per row of a table the rows it can be exchanged with, itself included.
+    /// For each row of a table, the rows with which it can be exchanged, itself included.
     pub fn crowds(&self, table: usize) -> Vec<Vec<usize>> {
         let start = self.starts[table];
         let rows: Vec<usize> = (start..self.shown.len()).take_while(|&node| self.shown[node].0 == table).collect();
@@ -104,7 +104,7 @@ impl Connected {
         above.chain(self.pointed_from[node].iter().map(|&(other, _)| other)).collect()
     }
 
-    /// Whether a map can go on from here until all nodes are mapped.
+    /// Whether a partial map can be completed.
     fn extends(&self, nodes: &[usize], next: usize, map: &mut BTreeMap<usize, usize>) -> bool {
         let Some(&node) = nodes.get(next) else { return true };
         let met = self.neighbours(node).into_iter().find_map(|other| map.get(&other).copied());

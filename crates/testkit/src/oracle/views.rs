@@ -1,11 +1,11 @@
-//! What an attacker sees of persons whose rows are spread over many tables.
+//! What an attacker sees of persons whose rows are in many tables.
 //!
-//! A [`View`] is what somebody knows of a person: cells of the person's own row, and of several rows that hang off it,
-//! at any depth; how many there are; that there are no others. Its answer is the persons of the release that it may be
-//! about. A release keeps k persons together where no view has an answer of 1 to k-1 of them.
+//! A [`View`] is what somebody knows about a person: cells of the person's own row and of rows below it, at any depth;
+//! how many such rows there are; that there are no others. The answer to a view is the set of released persons whom it
+//! may describe. A release hides everybody among k persons if no view has an answer of 1 to k-1 of them.
 //!
-//! [`attack`] tries random views, of knowledge about the released cells and about the private ones. [`smallest_answer`]
-//! tries all that differ in their answer, on tiny tables.
+//! [`attack`] tries random views, made from released cells and from private ones. On tiny tables [`smallest_answer`]
+//! tries all views that differ in their answer.
 //!
 //! # Paper       `[NCN08]`, definition 5, and the attack on Chris in sections III-A and III-B
 
@@ -16,59 +16,59 @@ use kohort_model::{Cells, Column, NULL, Release, Role, Schema, SchemaParent, Sch
 use super::covers;
 use crate::random::Random;
 
-/// A row with all that hangs off it.
+/// A row with all rows below it.
 #[derive(Clone, Debug)]
 pub struct Tree {
-    /// Its position in its table.
+    /// The row's position in its table.
     pub row: usize,
-    /// Its quasi cells, `None` for null.
+    /// The row's quasi cells, `None` for null.
     pub cells: Vec<Option<String>>,
-    /// Per child table, in the schema's order, the rows that hang off it.
+    /// The rows below it, for each child table in the order of the schema.
     pub children: Vec<Vec<Tree>>,
 }
 
-/// What is known of a cell.
+/// What is known about a cell.
 #[derive(Clone, Debug)]
 pub enum Known {
-    /// Nothing.
+    /// Nothing is known.
     Nothing,
-    /// What the release shows there.
+    /// The released cell is known.
     Shown(Option<String>),
-    /// What stood there before.
+    /// The private cell is known.
     Was(Option<String>),
 }
 
-/// What is known of a person, or of one of the person's rows.
+/// What is known about a person, or about one of the person's rows.
 #[derive(Clone, Debug)]
 pub struct View {
-    /// Per quasi column.
+    /// One entry per quasi column.
     pub cells: Vec<Known>,
-    /// Per child table.
+    /// One entry per child table.
     pub rows: Vec<KnownRows>,
 }
 
-/// What is known of the rows of one table that hang off a row.
+/// What is known about the rows of one table below a row.
 #[derive(Clone, Debug, Default)]
 pub struct KnownRows {
-    /// Each of these is one of them, no two the same.
+    /// Each of these views fits a row of its own.
     pub some: Option<Vec<View>>,
-    /// Each of them is one of these, no two the same.
+    /// Each row fits a view of its own, so there are no others.
     pub all: Option<Vec<View>>,
-    /// Exactly so many of them are like this.
+    /// Exactly this many rows fit this view.
     pub exactly: Option<(Box<View>, usize)>,
 }
 
 /// Released tables, joined as a reader would.
 pub struct Joined {
     schema: Schema,
-    /// Per person table its persons.
+    /// The persons of each person table.
     persons: Vec<(usize, Vec<Tree>)>,
-    /// Per table its quasi columns, with the hierarchies and types of the private ones.
+    /// The quasi columns of each table, with the hierarchies and types of the private ones.
     quasi: Vec<Vec<Column>>,
 }
 
 impl Joined {
-    /// Joins tables by the texts of their keys. What joins with nothing is nobody's.
+    /// Joins tables by the texts of their keys. Rows that join with nothing belong to nobody.
     pub fn new(tables: &[Table], schema: &Schema) -> Joined {
         let quasi = |table: &Table| table.with_role(Role::Quasi).iter().map(|&at| table.columns[at].clone()).collect();
         let persons = |&root: &usize| {
@@ -82,7 +82,7 @@ impl Joined {
         }
     }
 
-    /// The rows, numbered from 0, of the persons of a person table that a view may be about.
+    /// The numbers of the persons of a person table, from 0, whom a view may describe.
     pub fn answer(&self, root: usize, view: &View) -> Vec<usize> {
         let (_, persons) = self.persons.iter().find(|(table, _)| *table == root).expect("it is a person table");
         persons.iter().filter(|person| self.may_be(root, person, view)).map(|person| person.row).collect()
@@ -91,7 +91,7 @@ impl Joined {
     /// The persons of a person table.
     ///
     /// # Panics
-    /// Where the table is none.
+    /// If the table is not a person table.
     pub fn persons(&self, root: usize) -> &[Tree] {
         &self.persons.iter().find(|(table, _)| *table == root).expect("it is a person table").1
     }
@@ -134,7 +134,7 @@ fn tree(tables: &[Table], schema: &Schema, table: usize, row: usize) -> Tree {
     Tree { row, cells, children: schema.children(table).iter().map(below).collect() }
 }
 
-/// Whether everyone can be given a place of its own, by Kuhn's augmenting paths.
+/// Whether each seeker can be given a place of its own that fits, by Kuhn's augmenting paths.
 fn each_has_its_own<A, B>(seekers: &[A], places: &[B], fits: &dyn Fn(&A, &B) -> bool) -> bool {
     fn seat<A, B>(
         seeker: usize,
@@ -159,9 +159,10 @@ fn each_has_its_own<A, B>(seekers: &[A], places: &[B], fits: &dyn Fn(&A, &B) -> 
     (0..seekers.len()).all(|seeker| seat(seeker, all, fits, &mut vec![false; places.len()], &mut holders))
 }
 
-/// Tries random views, and returns the first with an answer of 1 to k-1 persons: the person table, the view, the rows.
+/// Tries random views and returns the first with an answer of 1 to k-1 persons: the person table, the view and the
+/// rows.
 ///
-/// Views are made from what the release shows of a random person, or from what a random private person was.
+/// A view is made from the released rows of a random person, or from the private ones.
 pub fn attack(
     released: &Joined,
     private: &Joined,
@@ -187,7 +188,7 @@ pub fn attack(
     None
 }
 
-/// A random part of what there is to know of a row and what hangs off it.
+/// A random part of everything there is to know about a row and the rows below it.
 fn about(tree: &Tree, random: &mut Random, known: &dyn Fn(Option<String>) -> Known) -> View {
     let cells =
         tree.cells.iter().map(|cell| if random.once_in(4) { Known::Nothing } else { known(cell.clone()) }).collect();
@@ -205,7 +206,7 @@ fn about(tree: &Tree, random: &mut Random, known: &dyn Fn(Option<String>) -> Kno
         }
         if !rows.is_empty() && random.once_in(3) {
             let view = about(random.pick(rows), random, known);
-            // As often as it is true of the rows that were looked at, or anything near.
+            // The number is random, so it may be wrong for these rows.
             of_rows.exactly = Some((Box::new(view), random.below(rows.len() + 1)));
         }
         of_rows
@@ -213,20 +214,20 @@ fn about(tree: &Tree, random: &mut Random, known: &dyn Fn(Option<String>) -> Kno
     View { cells, rows: tree.children.iter().map(of_table).collect() }
 }
 
-/// What views may ask about the rows that hang off another.
+/// What views may ask about the rows below another row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counting {
-    /// Whether there is one like this.
+    /// Whether a row like this exists.
     Exists,
-    /// How many there are like this, none included.
+    /// How many rows like this exist, which may be none.
     Counts,
 }
 
-/// The smallest answer that is not empty, over all views of what the release shows, conjunctions of any length
-/// included. Views that are met by the same rows are one view, so all are tried by trying all sets of rows.
+/// The smallest answer that is not empty, over all views of released cells, including conjunctions of any length. Views
+/// that the same rows satisfy count as one, so trying all sets of rows tries all views.
 ///
 /// # Panics
-/// Where a table has more than 64 rows.
+/// If a table has more than 64 rows.
 pub fn smallest_answer(tables: &[Table], schema: &Schema, counting: Counting) -> u32 {
     let answers = |&root: &usize| {
         let smallest = sets(tables, schema, root, counting).into_iter().map(u64::count_ones).filter(|&n| n > 0).min();
@@ -278,8 +279,8 @@ fn sets(tables: &[Table], schema: &Schema, table: usize, counting: Counting) -> 
     all
 }
 
-/// A release as tables of texts, as its files would show them, with the private columns' types and hierarchies, and
-/// the schema of those tables.
+/// A release as tables of texts, as its files would show them, with the types and hierarchies of the private columns;
+/// and the schema of those tables.
 pub fn as_read(release: &Release, originals: &[Table], schema: &Schema) -> (Vec<Table>, Schema) {
     let table = |(released, original): (&kohort_model::ReleasedTable, &Table)| {
         let column = |column: &kohort_model::ReleasedColumn| {
@@ -319,16 +320,19 @@ pub fn as_read(release: &Release, originals: &[Table], schema: &Schema) -> (Vec<
     (tables, schema)
 }
 
-/// The classes of a release of many tables by trees written out as text, as sets of released rows of a person table.
+/// A tree as text, with its rows in a fixed order.
+pub(super) fn written(tree: &Tree) -> String {
+    let lists = tree.children.iter().map(|rows| {
+        let mut rows: Vec<String> = rows.iter().map(written).collect();
+        rows.sort_unstable();
+        format!("({})", rows.join(" "))
+    });
+    format!("{:?}{}", tree.cells, lists.collect::<String>())
+}
+
+/// The classes of a release of many tables, found by writing trees out as texts: sets of released rows of a person
+/// table.
 pub fn classes_of_trees(joined: &Joined, root: usize) -> Vec<Vec<usize>> {
-    fn written(tree: &Tree) -> String {
-        let lists = tree.children.iter().map(|rows| {
-            let mut rows: Vec<String> = rows.iter().map(written).collect();
-            rows.sort_unstable();
-            format!("({})", rows.join(" "))
-        });
-        format!("{:?}{}", tree.cells, lists.collect::<String>())
-    }
     let mut classes: HashMap<String, Vec<usize>> = HashMap::new();
     for person in joined.persons(root) {
         classes.entry(written(person)).or_default().push(person.row);

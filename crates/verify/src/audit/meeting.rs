@@ -1,14 +1,14 @@
-//! [`Meeting`]: what the cells of one column say together.
+//! [`Meeting`]: what the cells of one column in several releases say together.
 //!
 //! | cell | says that the value is |
 //! | --- | --- |
-//! | `*`, or a hierarchy's root | anything |
+//! | `*`, or the root of a hierarchy | anything |
 //! | a value, `[lo,hi]` | from `lo` to `hi`, in columns of numbers and times without a hierarchy |
-//! | a hierarchy's label | one of the leaves below |
-//! | null, or any other text | what a reader makes of it: two of them are kept side by side |
+//! | a label of a hierarchy | one of the leaves below it |
+//! | null, or any other text | not known: the text itself is kept, beside other such texts |
 //!
-//! Other texts are not understood, so they contradict nothing, and a person of whom two are said looks like nobody of
-//! whom only one is.
+//! Texts of the last row can't be read, so they contradict nothing. A person with two such texts looks different from a
+//! person with only one of them.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -16,23 +16,23 @@ use kohort_model::{Column, Hierarchy, NULL, Texts, Value};
 
 use crate::reading::coverage::range_bounds;
 
-/// What cells of one column say, by number; equal numbers say the same.
+/// Numbers the statements that cells of one column make. Equal statements have equal numbers.
 pub(super) struct Meeting<'a> {
     columns: Vec<&'a Column>,
-    /// Per node of the hierarchy its first leaf and how many it has.
+    /// The first leaf of each node of the hierarchy, and the number of its leaves.
     leaves: Vec<(u32, u32)>,
     numbers: HashMap<Said<'a>, u32>,
     said: Vec<Said<'a>>,
-    /// Numbers that met, and what they say together.
+    /// Pairs of statements that were joined, with their joint statement.
     met: HashMap<(u32, u32), u32>,
 }
 
-/// What is known of a value.
+/// A statement about a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Said<'a> {
-    /// What all cells that are understood leave open.
+    /// The values that remain possible, as far as cells can be read.
     among: Among<'a>,
-    /// What the others show, null included.
+    /// The cells that can't be read, null included.
     beside: BTreeSet<Option<&'a str>>,
 }
 
@@ -40,19 +40,19 @@ struct Said<'a> {
 enum Among<'a> {
     #[default]
     Anything,
-    /// From the first to the second, as they are spelled.
+    /// The lower and the upper bound, as they are spelled.
     Range(&'a str, &'a str),
-    /// So many leaves from this one on, depth first.
+    /// The first leaf in depth-first order, and the number of leaves.
     Leaves(u32, u32),
-    /// Nothing is left: a contradiction.
+    /// No value is possible: a contradiction.
     Nothing,
 }
 
 impl<'a> Meeting<'a> {
-    /// Says nothing.
+    /// The statement that any value is possible.
     pub(super) const ANYTHING: u32 = 0;
 
-    /// Of a column in several releases, alike in type and hierarchy.
+    /// A meeting of one column in several releases. Type and hierarchy must be the same in all of them.
     pub(super) fn new(columns: impl Iterator<Item = &'a Column>) -> Self {
         let columns: Vec<&Column> = columns.collect();
         let hierarchy = columns.first().and_then(|column| column.hierarchy.as_deref());
@@ -61,12 +61,12 @@ impl<'a> Meeting<'a> {
         Meeting { columns, leaves, numbers, said: vec![Said::default()], met: HashMap::new() }
     }
 
-    /// How many numbers there are.
+    /// The number of different statements.
     pub(super) fn n_numbers(&self) -> usize {
         self.said.len()
     }
 
-    /// Per row of a release, by its position among those that have the column, what the cell says.
+    /// The statement of each row of a release. `position` counts only releases that have the column.
     pub(super) fn column(&mut self, position: usize) -> Vec<u32> {
         let column = self.columns[position];
         let texts: &'a Texts = &column.texts;
@@ -77,7 +77,7 @@ impl<'a> Meeting<'a> {
         column.ids.iter().map(|&id| if id == NULL { null } else { of_texts[id as usize] }).collect()
     }
 
-    /// What two say together.
+    /// The joint statement of two statements.
     pub(super) fn both(&mut self, a: u32, b: u32) -> u32 {
         if a == b || b == Self::ANYTHING {
             return a;
@@ -97,7 +97,7 @@ impl<'a> Meeting<'a> {
         number
     }
 
-    /// Whether nothing can be what this says.
+    /// Whether no value satisfies a statement.
     pub(super) fn is_contradiction(&self, number: u32) -> bool {
         self.said[number as usize].among == Among::Nothing
     }
@@ -143,7 +143,8 @@ impl<'a> Meeting<'a> {
             (Among::Anything, other) | (other, Among::Anything) => other,
             (Among::Nothing, _) | (_, Among::Nothing) => Among::Nothing,
             (Among::Range(low, high), Among::Range(other_low, other_high)) => {
-                // Of two spellings of one value the lesser text is kept, whichever release it is in.
+                // If a bound is spelled in two ways, the lesser text is kept, so that the order of releases does not
+                // matter.
                 let by_value = |a: &&str, b: &&str| self.value(a).cmp(&self.value(b));
                 let low = std::cmp::max_by(low, other_low, |a, b| by_value(a, b).then(b.cmp(a)));
                 let high = std::cmp::min_by(high, other_high, |a, b| by_value(a, b).then(a.cmp(b)));
@@ -154,19 +155,19 @@ impl<'a> Meeting<'a> {
                 let (start, end) = (first.max(other_first), (first + n).min(other_first + other_n));
                 if start < end { Among::Leaves(start, end - start) } else { Among::Nothing }
             }
-            // One column has ranges or a hierarchy, never both.
+            // A column has ranges or a hierarchy, never both, so this does not occur.
             (Among::Range(..), Among::Leaves(..)) | (Among::Leaves(..), Among::Range(..)) => Among::Nothing,
         }
     }
 
-    /// What a bound means, by which bounds are ordered.
+    /// The value of a bound, by which bounds are compared.
     fn value<'t>(&self, text: &'t str) -> Option<Value<'t>> {
         let column = self.columns[0];
         Value::parse(text, column.value_type, &column.notation)
     }
 }
 
-/// Per node its leaves: the first in depth-first order, and how many.
+/// The leaves of each node: the first in depth-first order, and their number.
 fn runs_of_leaves(hierarchy: &Hierarchy) -> Vec<(u32, u32)> {
     let mut runs = vec![(u32::MAX, 0); hierarchy.n_nodes()];
     for (position, leaf) in (0..).zip(hierarchy.leaves()) {

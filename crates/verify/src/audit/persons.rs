@@ -1,4 +1,4 @@
-//! [`Persons`]: whose the rows of several releases are.
+//! [`Persons`]: to whom the rows of several releases belong.
 
 use std::collections::HashMap;
 
@@ -7,17 +7,17 @@ use kohort_model::{NULL, Table};
 use crate::structure::place;
 use crate::{Violation, Violations};
 
-/// The persons of several releases, numbered in the order in which they are first met.
+/// The persons of several releases, numbered in the order in which they first occur.
 pub(super) struct Persons {
-    /// Per release and row the person.
+    /// The person of each row of each release.
     of_rows: Vec<Vec<u32>>,
-    /// Per person the first release that has them, and the row.
+    /// The first release and row of each person.
     first_rows: Vec<(u32, u32)>,
     n_in_all: usize,
 }
 
 impl Persons {
-    /// By the tables' person columns where they have them, else by the order of rows.
+    /// Matches persons by the person columns, or by the order of rows if no release has one.
     pub(super) fn match_up(releases: &[&Table]) -> Result<Self, Violations> {
         if releases.iter().all(|release| release.person.is_none()) {
             return Self::by_order(releases).map_err(Violations::from);
@@ -37,7 +37,7 @@ impl Persons {
                 violations.push(missing.in_release(&table.name));
                 continue;
             }
-            // A dictionary may hold a text twice.
+            // A dictionary may hold a text twice, so persons are numbered by text and not by id.
             let of_texts: Vec<u32> = column
                 .texts
                 .iter()
@@ -94,7 +94,7 @@ impl Persons {
         self.first_rows.len()
     }
 
-    /// Persons who are in every release.
+    /// The number of persons who are in every release.
     pub(super) fn n_in_all(&self) -> usize {
         self.n_in_all
     }
@@ -111,7 +111,7 @@ impl Persons {
         self.of_rows[release][row] as usize
     }
 
-    /// The first release that has a person, and the row.
+    /// The first release and row of a person.
     pub(super) fn first_row(&self, person: usize) -> (usize, usize) {
         let (release, row) = self.first_rows[person];
         (release as usize, row as usize)

@@ -1,4 +1,5 @@
-//! Releases read together: the paper's example, every kind of cell, and the comparison with brute force.
+//! Tests of releases that are read together: the paper's example, every kind of cell, and a comparison with brute
+//! force.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +29,7 @@ fn of_one_column(column: impl Fn(&[&str]) -> Column, releases: &[&[&str]]) -> Ve
     releases.iter().enumerate().map(|(n, cells)| table(&format!("r{n}"), vec![column(cells)])).collect()
 }
 
-/// Audits releases of which nothing says how their rows are ordered.
+/// Audits releases whose order of rows is not known.
 fn audit(releases: &[Table], audiences: &[Knows], k: Option<u64>) -> Result<AuditFindings, Violations> {
     let releases = releases.iter().map(|table| AuditedRelease { table: table.clone(), order: None });
     super::audit(&releases.collect::<Vec<_>>(), audiences, k)
@@ -86,7 +87,7 @@ fn the_two_releases_of_the_paper_single_everybody_out() {
             assert_eq!((audience.together.smallest, audience.together.below_k), (1, Some(4)));
             assert_eq!((audience.together.unique_persons, audience.together.classes), (4, 4));
             let alone: Vec<u64> = audience.alone.iter().flatten().map(|alone| alone.smallest).collect();
-            // Each release protects from its own audience, and from nobody else.
+            // Each release protects only from its own audience.
             assert_eq!(alone, if position == 0 { [2, 1] } else { [1, 2] });
         }
         assert_eq!(found.union.unwrap().together.smallest, 1);
@@ -114,7 +115,7 @@ fn ranges_meet_in_what_they_share() {
             &["[25,34]", "25", "[25,29]", "[25,29]", "[20,40]", "*"],
         ],
     );
-    // [25,29], 25, [25,29], [25,29], 30, 30
+    // The intersections: [25,29], 25, [25,29], [25,29], 30, 30.
     assert_eq!(together(&releases), [(1, 1), (2, 1), (3, 1)]);
 }
 
@@ -133,7 +134,7 @@ fn spellings_of_a_value_are_told_apart_where_a_release_does() {
 fn labels_are_the_leaves_below_them() {
     let tree = "a;x;all\nb;x;all\nc;y;all";
     let leaves = |cells: &[&str]| column("x", cells).with_hierarchy(Hierarchy::from_paths(tree).unwrap());
-    // y has one leaf, so it says c; the root and a star say nothing.
+    // y has only the leaf c, so it says the same as c. The root and a star say nothing.
     let releases = of_one_column(leaves, &[&["x", "all", "c", "y", "x"], &["all", "x", "*", "c", "a"]]);
     assert_eq!(together(&releases), [(1, 1), (2, 2)]);
 }
@@ -143,7 +144,7 @@ fn labels_that_are_not_understood_are_kept_side_by_side() {
     let plain = |cells: &[&str]| column("x", cells);
     let releases = of_one_column(plain, &[&["x", "x", "x", "*", "x"], &["x", "x", "a", "x", "*"]]);
     assert_eq!(together(&releases), [(1, 1), (4, 1)]);
-    // Text has no ranges, so a range and a value in it are two different things.
+    // A column of text has no ranges, so `[1,2]` and `1` are just two different texts.
     let releases = of_one_column(plain, &[&["[1,2]", "1"], &["1", "1"]]);
     assert_eq!(together(&releases), [(1, 2)]);
 }
@@ -152,7 +153,7 @@ fn labels_that_are_not_understood_are_kept_side_by_side() {
 fn a_null_is_a_cell_of_its_own() {
     let releases =
         of_one_column(|cells| numbers("x", cells), &[&["-", "-", "-", "30", "30"], &["-", "*", "30", "30", "-"]]);
-    // null twice, null and 30 twice, 30 once.
+    // Two persons have only null, two have null and 30, and one has only 30.
     assert_eq!(together(&releases), [(1, 1), (2, 2)]);
 }
 
@@ -171,7 +172,7 @@ fn releases_that_contradict_each_other_are_refused() {
 fn rows_are_matched_by_their_order_or_by_person() {
     let by_order = [table("a", vec![numbers("x", &["1", "2"])]), table("b", vec![numbers("x", &["1", "2", "3"])])];
     let wrong = audit(&by_order, &[knows("all", &["x"])], None).unwrap_err();
-    assert_eq!(wrong.to_string(), "b has 3 rows, and a 2: they can't be matched by their order");
+    assert_eq!(wrong.to_string(), "b has 3 rows but a has 2, so rows can't be matched by their order");
 
     let a = named(&["p", "q", "r"], numbers("x", &["[1,9]", "[1,9]", "[1,9]"]));
     let b = named(&["s", "r", "q"], numbers("x", &["[1,5]", "[5,9]", "[5,9]"]));
@@ -196,7 +197,7 @@ fn persons_are_named_once_in_each_release() {
         "named: person column 'id' is null in 1 row, first in row 2"
     );
     assert_eq!(refused(table("b", vec![numbers("x", &["1"])])), "b has no column that names the person");
-    // 01 and 1 may be the same person to everybody but us.
+    // 01 and 1 may be the same person, but persons are matched by text.
     assert_eq!(
         refused(named(&["r", "s"], numbers("x", &["1", "1"]))),
         "no person in column 'id' is in two of the releases, so there is nothing to read together"
@@ -253,7 +254,8 @@ proptest! {
 
 #[test]
 fn rows_of_a_sorted_release_are_never_matched_by_their_order() {
-    // Row by row everybody would hide among two; the persons behind the rows are others in the second file.
+    // Matched row by row, everybody would seem to hide among two, although the rows of the second file belong to
+    // others.
     let releases = of_one_column(|cells| numbers("x", cells), &[&["1", "1", "2", "2"], &["1", "1", "2", "2"]]);
     let audited = |orders: [Option<Order>; 2]| {
         let releases: Vec<AuditedRelease> =

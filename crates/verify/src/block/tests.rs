@@ -1,4 +1,4 @@
-//! A true block, and the same block spoiled in one way each: every lie is found and named.
+//! A true block is verified; each way to spoil it is found and named.
 
 use kohort_model::{Hierarchy, ValueType};
 
@@ -52,7 +52,7 @@ fn verified(block: Block, consent: &Consent, disclosure: Disclosure) -> Result<(
     verified.map(|_| ()).map_err(|violations| violations.0)
 }
 
-/// What is wrong after a change.
+/// The violations after a change.
 fn spoiled(spoil: impl FnOnce(&mut Block, &mut Consent)) -> Vec<Violation> {
     let (mut block, mut consent) = (block(), consent());
     spoil(&mut block, &mut consent);
@@ -114,13 +114,13 @@ fn sensitive_values_are_raised_as_far_as_asked() {
 
 #[test]
 fn diversity_holds_as_values_are_and_as_they_are_shown() {
-    // Both viral diseases look the same once raised: two values are left of three.
+    // Once generalized, both viral diseases look the same, so only two of three values are left.
     let violations = spoiled(|block, consent| {
         consent.level = vec![1, 0, 1, 0, 0];
         block.columns[DISEASE] = labels(&["viral", "ulcer", "flu"], &[0, 1, 0, 2, 1]);
     });
     assert!(matches!(violations.as_slice(), [Violation::Unmet { requirement: Requirement::DistinctL { .. }, .. }]));
-    // Where the column says nothing of the class, there is nothing to be diverse.
+    // A column that says nothing about the class needs no diversity.
     let mut silent = block();
     silent.columns[DISEASE] = labels(&["*", "flu", "ulcer"], &[0, 0, 0, 1, 2]);
     assert_eq!(verified(silent, &consent(), Disclosure::Class), Ok(()));

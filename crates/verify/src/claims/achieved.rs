@@ -1,4 +1,4 @@
-//! What a manifest says was achieved, compared with what was counted.
+//! Compares the section `achieved` of a manifest with what was counted.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use kohort_model::{Achieved, AchievedCoalition, AchievedLearned, AchievedSensiti
 use super::{Comparable, Ledger};
 use crate::{AudienceFindings, Counted, Findings, LearnedFindings, SensitiveFindings, Skipped};
 
-/// Compares everything that was achieved.
+/// Compares every key of the section `achieved`.
 pub(super) fn check(
     ledger: &mut Ledger,
     claimed: &Achieved,
@@ -20,7 +20,7 @@ pub(super) fn check(
     check_sensitive(ledger, "achieved.sensitive", sensitive, &sensitive_columns(manifest, found), comparable);
     for (column, settings) in &manifest.requirement.sensitive {
         let is_by_distance = settings.get("distance").is_some_and(|word| *word != Setting::Word("equal".to_owned()));
-        // Where files alone don't show the distance, something must be claimed nevertheless.
+        // The files may not be enough to compute this distance, but the manifest must contain it.
         if let (true, Some(claimed)) = (is_by_distance, sensitive.get(column)) {
             let key = format!("achieved.sensitive.{column}.t_by_distance");
             ledger.present(&key, claimed.t_by_distance.is_some(), true);
@@ -43,7 +43,7 @@ pub(super) fn check(
         ledger.number(key, *claimed as f64, counted.k as f64);
     });
     ledger.optional("achieved.collusion_k", collusion_k.map(|k| k as f64), found.collusion_k.map(|k| k as f64));
-    // An audience that knows every column has nothing to learn, and is not written.
+    // An audience that knows every column has nothing to learn, so the manifest need not list it.
     let may_learn = learned.keys().filter_map(|name| Some((name.clone(), *of_audiences.get(name)?)));
     let told = found.audiences.iter().filter(|audience| !audience.learned.is_empty());
     let of_learners: BTreeMap<String, &AudienceFindings> =
@@ -70,15 +70,15 @@ pub(super) fn check(
     });
 }
 
-/// The smallest class.
+/// Compares the size of the smallest class.
 fn check_k(ledger: &mut Ledger, claimed: u64, found: &Findings, comparable: Comparable) {
-    // A class has at most as many persons as rows, and the smallest at most as many as classes have on average.
+    // A class has at most as many persons as rows, and the smallest class at most as many as the average class.
     let most = match (comparable, found.counted) {
         (Comparable::Exactly | Comparable::Crowd, _) => {
             ledger.number("achieved.k", claimed as f64, found.k as f64);
             return;
         }
-        // k is asked of the classes of each audience, and of all columns only where there are no audiences.
+        // k is required of the classes of each audience, or without audiences of the classes on all columns.
         (Comparable::Bounded, Counted::Persons) => {
             let classes = found.audiences.iter().map(|audience| audience.classes).max().unwrap_or(found.classes);
             found.rows / classes.max(1)
@@ -92,7 +92,7 @@ fn check_k(ledger: &mut Ledger, claimed: u64, found: &Findings, comparable: Comp
     }
 }
 
-/// Every sensitive column that was counted, under its name in a manifest.
+/// Every sensitive column that was counted, by its name in a manifest.
 fn sensitive_columns<'f>(manifest: &Manifest, found: &'f Findings) -> BTreeMap<String, &'f SensitiveFindings> {
     let of_one = found.sensitive.iter().map(|column| (column.column.clone(), column));
     let is_named_alone = manifest.tables.len() == 1;
@@ -115,7 +115,7 @@ fn check_sensitive(
 ) {
     ledger.names(key, claimed, counted, |ledger, key, claimed, counted| {
         let AchievedSensitive { l, entropy_l, t, t_by_distance, alpha, beta } = claimed;
-        // Distinct values are what they are, whichever rows share a person.
+        // The number of distinct values does not depend on which rows belong to the same person.
         ledger.number(format!("{key}.l"), *l as f64, counted.l as f64);
         let figures = [
             ("entropy_l", *entropy_l, counted.entropy_l),
@@ -141,7 +141,7 @@ fn check_sensitive(
     });
 }
 
-/// The path above the last name of a column; names may hold dots, so the known beginning decides.
+/// The path above the name of a column. Names may contain dots, so the path ends at `.sensitive`.
 fn parent(key: &str) -> &str {
     match key.find(".sensitive.") {
         Some(at) => &key[..at + ".sensitive".len()],
@@ -149,7 +149,8 @@ fn parent(key: &str) -> &str {
     }
 }
 
-/// Something must be said of every column that somebody does not know, also where it was not counted.
+/// Checks that the manifest has an entry for each column that an audience does not know, even if the column was not
+/// counted.
 fn check_untold(
     ledger: &mut Ledger,
     key: &str,
@@ -176,7 +177,7 @@ fn check_learned(
 ) {
     let counted: BTreeMap<String, &LearnedFindings> =
         counted.iter().map(|column| (column.column.clone(), column)).collect();
-    // Without its hierarchy nothing says which labels of a column overlap.
+    // Without the hierarchy of a column, it is not known which of its labels overlap.
     let is_skipped =
         |column: &str| found.skipped.iter().any(|skipped| *skipped == Skipped::Labels { column: column.to_owned() });
     for (column, AchievedLearned { l, t, certain }) in claimed {

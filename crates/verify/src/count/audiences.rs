@@ -1,29 +1,29 @@
-//! Counting a table as each audience sees it, and as coalitions of them see it together.
+//! Counting a table as each audience and each coalition of audiences sees it.
 //!
 //! # Guarantee
-//! Every audience is counted by itself: rows are grouped by their cells in its columns, whatever structure they were
-//! made with. A release may satisfy all audiences without falling apart into (super) butterflies, for theorem 5 of
-//! `[PTL+08]` holds in one direction only where there are more than two.
+//! Every audience is counted by itself: rows are grouped by their cells in the columns that the audience knows, however
+//! the release was made. A release may satisfy all audiences without consisting of (super) butterflies, because theorem
+//! 5 of `[PTL+08]` holds in one direction only if there are more than two audiences.
 
 use std::collections::BTreeMap;
 
-use kohort_model::Requirement;
+use kohort_model::{Column, Requirement, Texts};
 
-use crate::asked::{View, Views, Whose};
+use crate::asked::{Perspective, Perspectives, Whose};
 use crate::count::cells::CellIds;
 use crate::count::grouping::Classes;
-use crate::count::learned::QuasiLabels;
+use crate::count::learned::{QuasiLabels, Source};
 use crate::count::roll::{OwnK, Roll};
-use crate::count::{N_SMALLEST, count_classes};
+use crate::count::{N_SMALLEST, count_classes, meet_all};
 use crate::{AudienceFindings, Findings, LearnedFindings, SensitiveFindings, Skipped, Violation, Violations};
 
-impl View {
-    /// Rows that look the same here.
+impl Perspective {
+    /// Rows that look the same from this perspective.
     fn classes(&self, quasi: &[CellIds<'_>], n_rows: usize) -> Classes {
         Classes::group(&self.quasi.iter().map(|&position| &quasi[position]).collect::<Vec<_>>(), n_rows)
     }
 
-    /// What was counted here; what is unmet goes to `unmet`.
+    /// The findings of this perspective. Moves its unmet requirements to `unmet`.
     fn findings(&self, found: Findings, learned: Vec<LearnedFindings>, unmet: &mut Vec<Violation>) -> AudienceFindings {
         let Findings { classes, k, unique_persons, average_risk, sensitive, unmet: failed, .. } = found;
         unmet.extend(failed.into_iter().map(|violation| self.whose.blame(violation)));
@@ -32,24 +32,36 @@ impl View {
     }
 }
 
-impl Views {
-    /// Counts everything. With audiences each figure is the worst of theirs, and classes are those on all columns.
-    /// `labels` are what the labels of each quasi column mean, where that is known.
+impl Perspectives {
+    /// Counts a roll from each perspective. With audiences, each figure is the worst over the audiences, and `classes`
+    /// counts the classes in all quasi columns. `shown` are, for each quasi column, the texts of its cells and the
+    /// column that gives them their meaning.
     ///
     /// # Errors
-    /// Where a requirement can't be evaluated. A requirement that fails is a finding.
+    /// If a requirement can't be evaluated. A requirement that fails is a finding.
     ///
     /// # Panics
-    /// Where the roll has no rows.
-    pub(crate) fn count(&self, roll: &Roll<'_>, labels: &[QuasiLabels]) -> Result<Findings, Violations> {
-        let of_view = |view: &View| -> Result<(Findings, Vec<LearnedFindings>), Violations> {
-            let classes = view.classes(&roll.quasi, roll.n_rows);
-            let mut found = count_classes(roll, &view.requirements, &classes)?;
+    /// If the roll has no rows.
+    pub(crate) fn count(
+        &self,
+        roll: &Roll<'_>,
+        shown: &[(&Texts, &Column)],
+        source: Source,
+    ) -> Result<Findings, Violations> {
+        let read = |(cells, (texts, column)): (&CellIds<'_>, &(&Texts, &Column))| {
+            QuasiLabels::new(cells, roll.n_rows, texts, column, source)
+        };
+        // Without audiences, every reader is assumed to know every quasi column, so labels need not be read.
+        let is_for_all = self.coalitions.is_empty();
+        let labels: Vec<QuasiLabels> =
+            if is_for_all { Vec::new() } else { roll.quasi.iter().zip(shown).map(read).collect() };
+        let of_perspective = |perspective: &Perspective| -> Result<(Findings, Vec<LearnedFindings>), Violations> {
+            let classes = perspective.classes(&roll.quasi, roll.n_rows);
+            let mut found = count_classes(roll, &perspective.requirements, &classes)?;
             let mut learned = Vec::new();
-            // Without audiences everybody may know everything.
-            let unknown = (0..roll.quasi.len()).filter(|column| !view.quasi.contains(column));
-            for column in unknown.filter(|_| view.whose != Whose::Anybody) {
-                let asked = view.hidden.iter().filter(|hidden| hidden.column == column);
+            let unknown = (0..roll.quasi.len()).filter(|column| !perspective.quasi.contains(column));
+            for column in unknown.filter(|_| perspective.whose != Whose::Anybody) {
+                let asked = perspective.hidden.iter().filter(|hidden| hidden.column == column);
                 let asked: Vec<&Requirement> = asked.map(|hidden| &hidden.requirement).collect();
                 if let Some(told) = labels[column].told(&classes, &roll.quasi[column], roll) {
                     found.unmet.extend(told.unmet(&asked));
@@ -59,30 +71,34 @@ impl Views {
             Ok((found, learned))
         };
         let mut each: Vec<(Findings, Vec<LearnedFindings>)> =
-            self.each.iter().map(of_view).collect::<Result<_, _>>()?;
-        if self.coalitions.is_empty() {
+            self.each.iter().map(of_perspective).collect::<Result<_, _>>()?;
+        if is_for_all {
             return Ok(each.swap_remove(0).0);
         }
-        let coalitions = self.coalitions.iter().map(of_view).collect::<Result<_, _>>()?;
+        let coalitions = self.coalitions.iter().map(of_perspective).collect::<Result<_, _>>()?;
         let mut findings = self.worst(each, coalitions);
-        let is_kept_from_somebody = |column: &usize| self.all().any(|view| !view.quasi.contains(column));
+        let is_kept_from_somebody = |column: &usize| self.all().any(|perspective| !perspective.quasi.contains(column));
         let labels = (0..labels.len()).filter(is_kept_from_somebody).map(|column| &labels[column]);
         let columns = labels.filter(|labels| labels.is_unknown()).map(QuasiLabels::column);
         findings.skipped = columns.map(|column| Skipped::Labels { column: column.to_owned() }).collect();
         Ok(findings)
     }
 
-    /// The classes of every view, with what is asked of them.
-    pub(crate) fn looks(&self, quasi: &[CellIds<'_>], n_rows: usize) -> Vec<(Classes, Vec<Requirement>)> {
-        self.all().map(|view| (view.classes(quasi, n_rows), view.requirements.clone())).collect()
+    /// The classes of every perspective, with the requirements on them.
+    pub(crate) fn classes_and_requirements(
+        &self,
+        quasi: &[CellIds<'_>],
+        n_rows: usize,
+    ) -> Vec<(Classes, Vec<Requirement>)> {
+        self.all().map(|perspective| (perspective.classes(quasi, n_rows), perspective.requirements.clone())).collect()
     }
 
-    /// Per row the fewest rows that look the same as it to any audience that asks for persons' own k.
+    /// For each row, the size (in rows) of its smallest class, over all audiences with a requirement on own k.
     pub(crate) fn sizes_for_own_k(&self, quasi: &[CellIds<'_>], n_rows: usize) -> Vec<u32> {
         let asks = |requirement: &Requirement| requirement.own_k_column().is_some();
         let mut smallest = vec![u32::MAX; n_rows];
-        for view in self.all().filter(|view| view.requirements.iter().any(asks)) {
-            let classes = view.classes(quasi, n_rows);
+        for perspective in self.all().filter(|perspective| perspective.requirements.iter().any(asks)) {
+            let classes = perspective.classes(quasi, n_rows);
             for class in 0..classes.len() {
                 let rows = classes.rows(class);
                 for &row in rows {
@@ -94,11 +110,11 @@ impl Views {
         smallest
     }
 
-    /// The k that a person needs of classes in all quasi columns, by these columns of own k: 1 where nothing is asked.
-    /// With audiences it is the largest k that any coalition is held to.
+    /// The k that a person needs in classes on all quasi columns, given the columns of own k; 1 if nothing is required.
+    /// With audiences, the largest k that is required for any coalition.
     pub(crate) fn needed(&self, own_k: &[OwnK], person: usize) -> u64 {
-        let views = if self.coalitions.is_empty() { &self.each } else { &self.coalitions };
-        let asked = views.iter().flat_map(|view| &view.requirements);
+        let perspectives = if self.coalitions.is_empty() { &self.each } else { &self.coalitions };
+        let asked = perspectives.iter().flat_map(|perspective| &perspective.requirements);
         let needed = asked.filter_map(|requirement| match requirement.own_k_column() {
             None => requirement.k().map(u64::from),
             Some(column) => own_k.iter().find(|own| own.column == *column).map(|own| own.of_person(person)),
@@ -115,20 +131,19 @@ impl Views {
         let mut sensitive: Vec<SensitiveFindings> = Vec::new();
         let mut unmet = Vec::new();
         let mut audiences = Vec::with_capacity(found.len());
-        for (view, (found, learned)) in self.each.iter().zip(found) {
+        for (perspective, (found, learned)) in self.each.iter().zip(found) {
             for &(size, n_classes) in &found.smallest_classes {
                 *smallest_classes.entry(size).or_default() += n_classes;
             }
-            // Every view measures the same columns in the same order.
-            match sensitive.as_mut_slice() {
-                [] => sensitive.clone_from(&found.sensitive),
-                worst => worst.iter_mut().zip(&found.sensitive).for_each(|(worst, other)| worst.meet(other)),
-            }
-            audiences.push(view.findings(found, learned, &mut unmet));
+            // Every perspective measures the same columns in the same order.
+            meet_all(&mut sensitive, found.sensitive.clone());
+            audiences.push(perspective.findings(found, learned, &mut unmet));
         }
         let union = together[0].0.clone();
         let coalitions = self.coalitions.iter().zip(together);
-        let coalitions = coalitions.map(|(view, (found, learned))| view.findings(found, learned, &mut unmet)).collect();
+        let coalitions = coalitions
+            .map(|(perspective, (found, learned))| perspective.findings(found, learned, &mut unmet))
+            .collect();
         let k = audiences.iter().map(|audience| audience.k).min().unwrap_or(0);
         Findings {
             k,
@@ -143,22 +158,6 @@ impl Views {
             collusion_k: Some(union.k),
             ..union
         }
-    }
-}
-
-impl SensitiveFindings {
-    /// Takes in the worst class of another audience.
-    fn meet(&mut self, other: &SensitiveFindings) {
-        let larger = |a: Option<f64>, b: Option<f64>| Some(a?.max(b?));
-        self.l = self.l.min(other.l);
-        self.entropy_l = self.entropy_l.min(other.entropy_l);
-        self.recursive_c = larger(self.recursive_c, other.recursive_c);
-        self.t = self.t.max(other.t);
-        self.t_ordered = larger(self.t_ordered, other.t_ordered);
-        self.t_hierarchical = larger(self.t_hierarchical, other.t_hierarchical);
-        self.alpha = self.alpha.max(other.alpha);
-        self.beta = self.beta.max(other.beta);
-        self.enhanced_beta = larger(self.enhanced_beta, other.enhanced_beta);
     }
 }
 

@@ -1,8 +1,8 @@
-//! [`CellIds`]: one number per row of a column, equal exactly where the cells count as equal.
+//! [`CellIds`]: one number per row of a column. Two cells have the same number exactly if they count as equal.
 //!
-//! What counts as equal depends on the use: quasi cells and persons by their text, sensitive cells by their value in
-//! the column's type (`1.5` and `1.50` are one value, so that spelling adds no diversity), but by text where a
-//! hierarchy gives each text a place of its own. Null is equal to null only.
+//! Quasi cells and persons are equal if their texts are. Sensitive cells are equal if their values are: `1.5` and
+//! `1.50` are one decimal, so that spelling adds no diversity. With a hierarchy they are equal by text, because each
+//! text is a node of its own. Null is equal only to null.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,27 +14,27 @@ use rayon::prelude::*;
 #[derive(Clone)]
 pub(crate) struct CellIds<'a> {
     ids: Cow<'a, [u32]>,
-    /// Where the rows are a choice of the rows that `ids` speaks of.
+    /// The position in `ids` of each row, if the rows are a selection.
     rows: Option<&'a [u32]>,
-    /// The number of each id, where they are not the same.
+    /// The number of each id, if ids are not the numbers.
     numbers: Option<Vec<u32>>,
-    /// Numbers are below this, and null is it.
+    /// The number of null. All other numbers are below it.
     null: u32,
 }
 
 impl<'a> CellIds<'a> {
-    /// Cells told apart by their ids, of which there are `n_texts`.
+    /// Cells that are equal if their ids are. Ids are below `n_texts`.
     pub(crate) fn by_id(ids: impl Into<Cow<'a, [u32]>>, n_texts: usize) -> Self {
         CellIds { ids: ids.into(), rows: None, numbers: None, null: n_texts as u32 }
     }
 
-    /// Cells told apart by their texts, whatever the dictionary repeats.
+    /// Cells that are equal if their texts are, even if the dictionary holds a text twice.
     pub(crate) fn by_text(ids: &'a [u32], texts: &Texts) -> Self {
         let (numbers, n_distinct) = number_texts(texts);
         CellIds { ids: Cow::Borrowed(ids), rows: None, numbers: Some(numbers), null: n_distinct as u32 }
     }
 
-    /// The cells of the given rows instead.
+    /// A selection of these cells, by row.
     pub(crate) fn of_rows(mut self, rows: Option<&'a [u32]>) -> Self {
         self.rows = rows;
         self
@@ -55,12 +55,12 @@ impl<'a> CellIds<'a> {
         }
     }
 
-    /// The number of all cells with this id.
+    /// The number that `get` gives cells with this id, which must not be null.
     pub(crate) fn number(&self, id: u32) -> u32 {
         self.numbers.as_ref().map_or(id, |numbers| numbers[id as usize])
     }
 
-    /// Numbers are below this, null's included.
+    /// All numbers, that of null included, are below this.
     pub(crate) fn n_numbers(&self) -> usize {
         self.null as usize + 1
     }
@@ -71,17 +71,17 @@ impl<'a> CellIds<'a> {
     }
 }
 
-/// The cells of a sensitive column, told apart by value.
+/// The cells of a sensitive column, numbered by value.
 #[derive(Clone)]
 pub(crate) struct ValueIds<'a> {
-    /// Per row a value's number.
+    /// The number of the value in each row.
     pub(crate) cells: CellIds<'a>,
-    /// Per value, null apart, the id of a text that stands for it.
+    /// For each value except null, the id of one of its texts.
     pub(crate) spellings: Vec<u32>,
 }
 
 impl<'a> ValueIds<'a> {
-    /// The cells `ids` over `texts`, understood as `column` says.
+    /// The cells `ids` over `texts`, with the meaning that `column` gives them.
     pub(crate) fn new(ids: &'a [u32], texts: &Texts, column: &Column) -> Self {
         let n_texts = texts.len() as u32;
         if column.hierarchy.is_some() || column.value_type == ValueType::Text {
@@ -104,7 +104,7 @@ impl<'a> ValueIds<'a> {
     }
 }
 
-/// Texts by value in the column's type, those of no value behind, ties by text.
+/// Texts in the order of their values. Texts that are not of the column's type come last. Ties are ordered by text.
 pub(crate) fn in_order(texts: &Texts, column: &Column, ids: Vec<u32>) -> Vec<u32> {
     let mut keyed: Vec<_> = ids
         .into_par_iter()
@@ -119,7 +119,7 @@ pub(crate) fn in_order(texts: &Texts, column: &Column, ids: Vec<u32>) -> Vec<u32
     keyed.into_iter().map(|(_, _, _, id)| id).collect()
 }
 
-/// A number per text, the same for the same text, and how many numbers there are.
+/// A number for each text, equal for equal texts, and how many numbers there are.
 fn number_texts(texts: &Texts) -> (Vec<u32>, usize) {
     let mut known: HashMap<&str, u32> = HashMap::with_capacity(texts.len());
     let numbers = texts

@@ -1,33 +1,34 @@
-//! Distances of a class's distribution to the whole table's: the earth mover's, for three ground distances.
+//! The distance between the distribution of values in a class and in the whole table: the earth mover's distance, for
+//! three distances between values.
 //!
 //! # Paper       Li, Li, Venkatasubramanian: t-Closeness (2007), section 5
 //! # Deviations
 //! - Ordered: `m` counts the values that occur in the whole table; with one value the distance is 0. Texts that are
-//!   not of the column's type come behind the values, and null last.
-//! - Hierarchical: a node's height is the number of steps to its deepest leaf, also where leaves are of unequal
-//!   depth, and two values are `height(lowest common ancestor) / height(root)` apart. Heights grow towards the root,
-//!   so this is a tree metric: an edge to a parent is half the difference of the two heights long, and the paper's
-//!   sum over inner nodes equals the sum over edges of length times the mass that crosses them. Null is one more
-//!   leaf, child of the root.
+//!   not of the column's type come after the values, and null comes last.
+//! - Hierarchical: the height of a node is the number of steps to its deepest leaf, even if its leaves have unequal
+//!   depths. Two values are `height(lowest common ancestor) / height(root)` apart. Heights grow towards the root, so
+//!   this is a tree metric in which the edge to a parent is half as long as the difference of the two heights. The
+//!   paper's sum over inner nodes then equals the sum, over edges, of the length times the mass that crosses the edge.
+//!   Null is one more leaf below the root.
 //! # Cost
-//! Per class in the number of values it holds, not of those in the table: what a value absent from the class
-//! contributes is summed once beforehand.
+//! Proportional to the number of values in the class, not in the table: the part of values that the class lacks is
+//! summed once in advance.
 
 use kohort_model::{Column, Hierarchy, Texts};
 
 use crate::Violation;
 use crate::count::cells::{ValueIds, in_order};
 
-/// How many pairs of a person and a value there are, by value.
-pub(crate) struct Reference {
-    /// Per value.
+/// The distribution in the whole table: how many pairs of a person and a value there are.
+pub(crate) struct Distribution {
+    /// The number of pairs for each value.
     pub(crate) counts: Vec<u64>,
-    /// Of all values.
+    /// The number of pairs for all values.
     pub(crate) total: u64,
 }
 
-impl Reference {
-    /// A value's share.
+impl Distribution {
+    /// The share of a value.
     pub(crate) fn share(&self, value: u32) -> f64 {
         self.counts[value as usize] as f64 / self.total as f64
     }
@@ -36,7 +37,7 @@ impl Reference {
 /// The values of one class, ascending, each with its count.
 #[derive(Default)]
 pub(crate) struct Held {
-    /// Values and how many persons hold them.
+    /// Values, each with the number of persons who hold it.
     pub(crate) counts: Vec<(u32, u32)>,
     /// The sum of the counts.
     pub(crate) total: u64,
@@ -62,23 +63,24 @@ impl Held {
     }
 }
 
-/// Any two values are 1 apart: the share that has to move. Only values of the class can have too large a share.
-pub(crate) fn equal_distance(held: &Held, reference: &Reference) -> f64 {
+/// The distance if any two values are 1 apart: the share that has to move. Summing over values of the class is enough,
+/// because no other value can have too large a share.
+pub(crate) fn equal_distance(held: &Held, reference: &Distribution) -> f64 {
     held.shares().map(|(value, share)| (share - reference.share(value)).max(0.0)).sum()
 }
 
-/// The earth mover's distance over values in order.
+/// The earth mover's distance over ordered values.
 pub(crate) struct OrderedDistance {
-    /// Per value its position among those that occur.
+    /// The rank of each value among those that occur.
     ranks: Vec<u32>,
-    /// Per position the share of all values up to it.
+    /// For each rank, the share of all values up to it.
     cumulative: Vec<f64>,
-    /// Per position the sum of `cumulative` before it, and the whole sum.
+    /// For each rank, the sum of `cumulative` before it; finally the whole sum.
     sums: Vec<f64>,
 }
 
 impl OrderedDistance {
-    pub(crate) fn new(values: &ValueIds<'_>, texts: &Texts, column: &Column, reference: &Reference) -> Self {
+    pub(crate) fn new(values: &ValueIds<'_>, texts: &Texts, column: &Column, reference: &Distribution) -> Self {
         let mut value_of_text = std::collections::HashMap::new();
         let mut occurring = Vec::new();
         for (value, &text) in values.spellings.iter().enumerate() {
@@ -95,8 +97,8 @@ impl OrderedDistance {
         Self::over(&order, reference)
     }
 
-    /// Over the occurring values in this order.
-    fn over(order: &[u32], reference: &Reference) -> Self {
+    /// The distance over the occurring values in this order.
+    fn over(order: &[u32], reference: &Distribution) -> Self {
         let mut ranks = vec![0; reference.counts.len()];
         let (mut cumulative, mut sums) = (Vec::with_capacity(order.len()), vec![0.0]);
         let (mut count, mut sum) = (0, 0.0);
@@ -129,7 +131,8 @@ impl OrderedDistance {
         work / (n_values - 1) as f64
     }
 
-    /// The sum of `|share - cumulative|` over positions of a range in which the class's share stays the same.
+    /// The sum of `|share - cumulative|` over a range of ranks in which the class holds no value, so that `share` is
+    /// constant.
     fn between(&self, from: usize, to: usize, share: f64) -> f64 {
         let crossing = from + self.cumulative[from..to].partition_point(|&reference| reference <= share);
         let below = share * (crossing - from) as f64 - (self.sums[crossing] - self.sums[from]);
@@ -141,11 +144,11 @@ impl OrderedDistance {
 /// The earth mover's distance over a tree.
 pub(crate) struct HierarchicalDistance<'a> {
     hierarchy: &'a Hierarchy,
-    /// Per value its leaf; null's is one beyond the nodes.
+    /// The leaf of each value. Null has a node of its own behind all nodes of the hierarchy.
     nodes: Vec<u32>,
-    /// Per node the length of the edge to its parent.
+    /// The length of the edge from each node to its parent.
     lengths: Vec<f64>,
-    /// Per node the reference's share below it.
+    /// The share in the whole table of the values below each node.
     shares: Vec<f64>,
     /// The sum of lengths times shares.
     all: f64,
@@ -156,7 +159,7 @@ impl<'a> HierarchicalDistance<'a> {
         values: &ValueIds<'_>,
         texts: &Texts,
         column: &'a Column,
-        reference: &Reference,
+        reference: &Distribution,
     ) -> Result<Self, Violation> {
         let Some(hierarchy) = column.hierarchy.as_deref() else {
             return Err(Violation::NoHierarchy { column: column.name.clone() });
@@ -202,7 +205,7 @@ impl<'a> HierarchicalDistance<'a> {
     }
 }
 
-/// A node and its ancestors below the root; null's node has none.
+/// A node and its ancestors without the root. The node of null has no ancestors.
 fn path(hierarchy: &Hierarchy, node: u32) -> impl Iterator<Item = u32> + '_ {
     std::iter::successors(
         Some(node),
@@ -211,11 +214,11 @@ fn path(hierarchy: &Hierarchy, node: u32) -> impl Iterator<Item = u32> + '_ {
     .filter(|&node| node != hierarchy.root())
 }
 
-/// Per node, null's included, the length of the edge to its parent, two leaves under the root being at most 1 apart.
+/// The length of the edge from each node, that of null included, to its parent. Two leaves are at most 1 apart.
 fn edge_lengths(hierarchy: &Hierarchy) -> Vec<f64> {
     let n_nodes = hierarchy.n_nodes();
     let mut heights = vec![0u32; n_nodes];
-    // Parents are numbered before their children, so going back every node is final when its parent is met.
+    // Parents have lower numbers than their children, so in this order each height is final before its parent uses it.
     for node in (0..n_nodes as u32).rev() {
         if let Some(parent) = hierarchy.parent(node) {
             heights[parent as usize] = heights[parent as usize].max(heights[node as usize] + 1);
@@ -248,8 +251,8 @@ mod tests {
         held
     }
 
-    fn reference(counts: &[u64]) -> Reference {
-        Reference { counts: counts.to_vec(), total: counts.iter().sum() }
+    fn reference(counts: &[u64]) -> Distribution {
+        Distribution { counts: counts.to_vec(), total: counts.iter().sum() }
     }
 
     #[test]
@@ -300,7 +303,7 @@ colon cancer;colon;digestive;all";
         assert_eq!(error, Some(Violation::NotInHierarchy { column: name, n: 1 }));
     }
 
-    /// Leaves of unequal depth, and null.
+    /// Leaves of unequal depth.
     const RAGGED: &str = "a;x;r;all\nb;x;r;all\nc;r;all\nd;all\ne;y;all\nf;y;all";
 
     /// Height of the lowest common ancestor over 3, for the leaves a to f and null.

@@ -1,8 +1,9 @@
 //! [`Classes`]: rows grouped by equal cells.
 //!
 //! # Cost
-//! One word per row, the row's numbers packed above its position, sorted on all cores: 8 bytes per row where
-//! that fits 64 bits and 16 where not, plus 4 for the result. Columns beyond 128 bits are grouped in stages.
+//! Each row becomes one word: the numbers of its cells in the high bits, its position in the low ones. The words are
+//! sorted on all cores. That takes 8 bytes per row if a word fits 64 bits, otherwise 16, plus 4 for the result. If the
+//! columns need more than 128 bits, they are grouped in stages.
 
 use rayon::prelude::*;
 
@@ -12,7 +13,7 @@ use crate::count::cells::CellIds;
 pub(crate) struct Classes {
     /// Rows class by class, ascending within each.
     rows: Vec<u32>,
-    /// Where each class begins in `rows`, and the end.
+    /// Where each class begins in `rows`, and finally the end of the last class.
     starts: Vec<u32>,
 }
 
@@ -41,7 +42,7 @@ impl Classes {
         if width <= u64::BITS { sort_words::<u64>(columns, n_rows) } else { sort_words::<u128>(columns, n_rows) }
     }
 
-    /// How many classes there are.
+    /// The number of classes.
     pub(crate) fn len(&self) -> usize {
         self.starts.len() - 1
     }
@@ -51,7 +52,7 @@ impl Classes {
         &self.rows[self.starts[class] as usize..self.starts[class + 1] as usize]
     }
 
-    /// Per row its class.
+    /// The class of each row.
     pub(crate) fn class_of_rows(&self) -> Vec<u32> {
         let mut class_of_rows = vec![0; self.rows.len()];
         for class in 0..self.len() {
@@ -63,7 +64,7 @@ impl Classes {
     }
 }
 
-/// An unsigned word wide enough for a row's numbers and position.
+/// An unsigned word that holds the numbers and the position of a row.
 trait Word: Copy + Ord + Send + Sync {
     fn append(self, number: u32, bits: u32) -> Self;
     fn low(self, bits: u32) -> u32;
@@ -71,31 +72,24 @@ trait Word: Copy + Ord + Send + Sync {
     const ZERO: Self;
 }
 
-impl Word for u64 {
-    const ZERO: Self = 0;
-    fn append(self, number: u32, bits: u32) -> Self {
-        (self << bits) | u64::from(number)
-    }
-    fn low(self, bits: u32) -> u32 {
-        (self & ((1 << bits) - 1)) as u32
-    }
-    fn high(self, bits: u32) -> Self {
-        self >> bits
-    }
+macro_rules! word {
+    ($word:ty) => {
+        impl Word for $word {
+            const ZERO: Self = 0;
+            fn append(self, number: u32, bits: u32) -> Self {
+                (self << bits) | <$word>::from(number)
+            }
+            fn low(self, bits: u32) -> u32 {
+                (self & ((1 << bits) - 1)) as u32
+            }
+            fn high(self, bits: u32) -> Self {
+                self >> bits
+            }
+        }
+    };
 }
-
-impl Word for u128 {
-    const ZERO: Self = 0;
-    fn append(self, number: u32, bits: u32) -> Self {
-        (self << bits) | u128::from(number)
-    }
-    fn low(self, bits: u32) -> u32 {
-        (self & ((1 << bits) - 1)) as u32
-    }
-    fn high(self, bits: u32) -> Self {
-        self >> bits
-    }
-}
+word!(u64);
+word!(u128);
 
 fn sort_words<W: Word>(columns: &[&CellIds<'_>], n_rows: usize) -> Classes {
     const BLOCK: usize = 4096;
@@ -122,7 +116,7 @@ fn sort_words<W: Word>(columns: &[&CellIds<'_>], n_rows: usize) -> Classes {
     Classes { rows, starts }
 }
 
-/// Bits that hold every number below `n`.
+/// The number of bits that hold every number below `n`.
 fn bits(n: usize) -> u32 {
     usize::BITS - n.saturating_sub(1).leading_zeros()
 }

@@ -1,12 +1,12 @@
 //! What the cells of a quasi column tell an audience that does not know the column.
 //!
-//! Cells may be generalized, so labels may overlap. Definitions are those of [`kohort_model::Requirement`] for quasi
+//! Cells may be generalized, so labels may overlap. [`kohort_model::Requirement`] defines the measures for quasi
 //! columns that only others know.
 //!
 //! # Guarantee
-//! Which labels overlap is decided by parsed bounds and hierarchy paths. Where neither is at hand nothing is counted,
-//! and that is said.
-//! # Cost   as counting a sensitive column, and one sort of the hierarchy's nodes
+//! Parsed bounds and hierarchy paths decide which labels overlap. A column for which neither is known is not counted,
+//! and is reported as skipped.
+//! # Cost   the same as for a sensitive column, plus one sort of the hierarchy's nodes
 
 use std::collections::BTreeSet;
 
@@ -15,56 +15,48 @@ use rayon::prelude::*;
 
 use crate::count::cells::CellIds;
 use crate::count::grouping::Classes;
+use crate::count::requirement::TOLERANCE;
 use crate::count::roll::Roll;
 use crate::reading::coverage::Label;
 use crate::{LearnedFindings, Violation};
 
-/// What rounding may hide.
-const TOLERANCE: f64 = 1e-9;
-
-/// A label from here on covers everything.
+/// The span of a label that covers all values.
 const EVERYTHING: (u64, u64) = (0, u64::MAX);
 
-/// What the labels of one quasi column mean.
+/// The labels of one quasi column, and what they mean if that is known.
 pub(crate) struct QuasiLabels {
     column: String,
     meanings: Option<Meanings>,
 }
 
-/// How much is known about a column whose labels are read.
+/// Where the description of a column comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// Its type and its hierarchy, if it has one.
+    /// The private column: its type is known, and its hierarchy if it has one.
     Private,
-    /// Released cells: a text may be a node of a hierarchy that is not at hand.
+    /// The released column: a text may be a node of a hierarchy that was not given.
     Released,
 }
 
-/// Whether there are ranges that tell nothing because they hold all cells.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Blanked {
-    None,
-    Some,
-}
-
-/// Per number of a label where it begins and ends in an order of the column's values.
+/// For each label, the places where it begins and ends in an order of the column's values, and whether it tells
+/// something.
 struct Meanings {
     spans: Vec<(u64, u64)>,
     tells: Vec<bool>,
 }
 
-/// What a class shows in one column.
+/// The labels of one column in one class.
 struct ClassLabels {
     first_row: u32,
     n_persons: u64,
-    /// Pairwise disjoint labels that tell something; `None` where no cell does.
+    /// The largest number of pairwise disjoint labels that tell something; `None` if no cell does.
     disjoint: Option<u64>,
     t: f64,
     /// Whether all cells show one label that tells something.
     is_certain: bool,
 }
 
-/// What a column shows to one audience.
+/// What a column tells one audience.
 pub(crate) struct Told {
     column: String,
     classes: Vec<ClassLabels>,
@@ -72,7 +64,7 @@ pub(crate) struct Told {
 }
 
 impl QuasiLabels {
-    /// The labels of the given cells over `texts`, understood as `column` says.
+    /// The labels of the given cells over `texts`, with the meaning that `column` gives them.
     pub(crate) fn new(cells: &CellIds<'_>, n_rows: usize, texts: &Texts, column: &Column, source: Source) -> Self {
         let meanings = Meanings::read(cells, n_rows, texts, column, source);
         QuasiLabels { column: column.name.clone(), meanings }
@@ -86,7 +78,7 @@ impl QuasiLabels {
         self.meanings.is_none()
     }
 
-    /// What the column's cells tell about the persons of each class; `None` where the labels mean nothing here.
+    /// What the column's cells tell about the persons of each class; `None` if the meaning of the labels is not known.
     pub(crate) fn told(&self, classes: &Classes, cells: &CellIds<'_>, roll: &Roll<'_>) -> Option<Told> {
         let meanings = self.meanings.as_ref()?;
         let person = |row: u32| roll.persons.as_ref().map_or(row, |persons| persons.get(row as usize));
@@ -108,7 +100,7 @@ impl QuasiLabels {
     }
 }
 
-/// Pairs of a label and a person, each once, by label.
+/// Pairs of a label and a person, each once, sorted by label.
 fn pairs(rows: &[u32], cells: &CellIds<'_>, person: impl Fn(u32) -> u32) -> Vec<(u32, u32)> {
     let mut pairs: Vec<(u32, u32)> = rows.iter().map(|&row| (cells.get(row as usize), person(row))).collect();
     pairs.sort_unstable();
@@ -116,13 +108,13 @@ fn pairs(rows: &[u32], cells: &CellIds<'_>, person: impl Fn(u32) -> u32) -> Vec<
     pairs
 }
 
-/// The labels of sorted pairs, each with how many there are.
+/// The labels of sorted pairs, each with its number of persons.
 fn counts(pairs: &[(u32, u32)]) -> impl Iterator<Item = (u32, u64)> {
     pairs.chunk_by(|a, b| a.0 == b.0).map(|run| (run[0].0, run.len() as u64))
 }
 
 impl Told {
-    /// What it comes to over all classes.
+    /// The worst over all classes.
     pub(crate) fn findings(&self) -> LearnedFindings {
         LearnedFindings {
             column: self.column.clone(),
@@ -141,7 +133,7 @@ impl Told {
         let fails = |class: &&ClassLabels| match requirement {
             Requirement::DistinctL { l, .. } => class.disjoint.is_some_and(|disjoint| disjoint < u64::from(*l)),
             Requirement::TCloseness { t, .. } => class.t > t + TOLERANCE,
-            // Refused when the views were made.
+            // `Perspective::new` refuses these.
             Requirement::K(_)
             | Requirement::PersonK { .. }
             | Requirement::EntropyL { .. }
@@ -183,10 +175,10 @@ impl Meanings {
         let mut spans = vec![EVERYTHING; cells.n_numbers()];
         let mut tells = vec![true; cells.n_numbers()];
         let places = match column.hierarchy.as_deref() {
-            Some(hierarchy) => Places::of_nodes(hierarchy, shows_null),
-            None => Places::of_values(&labels),
+            Some(hierarchy) => LabelPlaces::of_nodes(hierarchy, shows_null),
+            None => LabelPlaces::of_values(&labels),
         };
-        // Beyond all values: texts that mean nothing else, then null.
+        // Texts that mean no value, and null, get places of their own behind all values.
         let mut beyond = places.end();
         for (id, label) in (0..).zip(&labels) {
             let number = cells.number(id) as usize;
@@ -202,15 +194,15 @@ impl Meanings {
         spans[cells.null() as usize] = (beyond + 1, beyond + 1);
         let mut meanings = Meanings { spans, tells };
         if column.hierarchy.is_none() {
-            let blank = meanings.blank_whole_ranges(cells, n_rows);
-            // Released numbers and ranges may be nodes of a hierarchy that is not at hand, in which a range that holds
-            // everything shown may still tell something, two spellings of a number may be two values, and a day may be
-            // all timestamps of that day.
+            let has_blank = meanings.blank_whole_ranges(cells, n_rows);
+            // Released numbers and ranges may be nodes of a hierarchy that was not given. In such a hierarchy, a range
+            // that covers all shown cells may still tell something, two spellings of a number may be two values, and a
+            // day may stand for all timestamps of that day.
             let is_day = |text: &str| {
                 column.value_type == ValueType::Timestamp
                     && Value::parse(text, ValueType::Date, &column.notation).is_some()
             };
-            let could_be_nodes = blank == Blanked::Some || places.has_respelled(&labels) || texts.iter().any(is_day);
+            let could_be_nodes = has_blank || places.has_respelled(&labels) || texts.iter().any(is_day);
             if source == Source::Released && could_be_nodes {
                 return None;
             }
@@ -218,21 +210,22 @@ impl Meanings {
         Some(meanings)
     }
 
-    /// A range that holds all cells of the release tells nothing; a single value that everybody has does.
-    fn blank_whole_ranges(&mut self, cells: &CellIds<'_>, n_rows: usize) -> Blanked {
+    /// Marks ranges that cover all cells of the release as telling nothing, and returns whether there are any. A single
+    /// value that everybody holds does tell something.
+    fn blank_whole_ranges(&mut self, cells: &CellIds<'_>, n_rows: usize) -> bool {
         let shown = (0..n_rows).map(|row| self.spans[cells.get(row) as usize]).filter(|&span| span != EVERYTHING);
         let (low, high) = shown.fold((u64::MAX, 0), |hull, span| (hull.0.min(span.0), hull.1.max(span.1)));
-        let mut blanked = Blanked::None;
+        let mut has_blank = false;
         for (tells, span) in self.tells.iter_mut().zip(&self.spans) {
             if span.0 < span.1 && span.0 <= low && high <= span.1 {
                 *tells = false;
-                blanked = if *span == EVERYTHING { blanked } else { Blanked::Some };
+                has_blank |= *span != EVERYTHING;
             }
         }
-        blanked
+        has_blank
     }
 
-    /// The share of each label among cells that tell something.
+    /// The share of each label among the cells that tell something.
     fn shares(&self, of_release: &[(u32, u32)]) -> Vec<f64> {
         let mut shares = vec![0.0; self.spans.len()];
         let mut total = 0;
@@ -263,7 +256,8 @@ impl Meanings {
     }
 }
 
-/// The largest number of spans no two of which overlap: of those that end first, whatever begins behind the last.
+/// The largest number of spans of which no two overlap. Always taking the span that ends first, among those that begin
+/// behind the last one taken, gives the largest number.
 fn most_disjoint(spans: impl Iterator<Item = (u64, u64)>) -> u64 {
     let mut by_end: Vec<(u64, u64)> = spans.map(|(low, high)| (high, low)).collect();
     by_end.sort_unstable();
@@ -277,16 +271,17 @@ fn most_disjoint(spans: impl Iterator<Item = (u64, u64)>) -> u64 {
     n
 }
 
-/// Where labels stand among the values of a column.
-enum Places<'a> {
-    /// Per node, those that hold every value as everything.
+/// The places of labels among the values of a column.
+enum LabelPlaces<'a> {
+    /// The span of each node. Nodes that cover every value have the span [`EVERYTHING`].
     OfNodes(Vec<(u64, u64)>),
-    /// In order, each once; the first stands at 1.
+    /// The distinct values in order. The first has place 1.
     OfValues(Vec<Value<'a>>),
 }
 
-impl<'a> Places<'a> {
-    /// An inner node with all leaves says as much as the root, unless some cells are null, which only the root holds.
+impl<'a> LabelPlaces<'a> {
+    /// The spans of a hierarchy's nodes. An inner node above all leaves says as much as the root, unless some cells are
+    /// null, because only the root covers null.
     fn of_nodes(hierarchy: &Hierarchy, shows_null: bool) -> Self {
         let mut spans = spans_of_nodes(hierarchy);
         let mut node = hierarchy.root();
@@ -298,7 +293,7 @@ impl<'a> Places<'a> {
             spans[*only as usize] = EVERYTHING;
             node = *only;
         }
-        Places::OfNodes(spans)
+        LabelPlaces::OfNodes(spans)
     }
 
     fn of_values(labels: &[Label<'a>]) -> Self {
@@ -306,10 +301,10 @@ impl<'a> Places<'a> {
             labels.iter().filter_map(|label| label.range).flat_map(|(low, high)| [low, high]).collect();
         values.sort_unstable();
         values.dedup();
-        Places::OfValues(values)
+        LabelPlaces::OfValues(values)
     }
 
-    /// Whether two labels are the same value, spelled in two ways.
+    /// Whether two labels spell the same value in two ways.
     fn has_respelled(&self, labels: &[Label<'a>]) -> bool {
         let mut values: Vec<(u64, u64)> = labels.iter().filter_map(|label| self.find(label)).collect();
         values.retain(|span| span.0 == span.1);
@@ -319,11 +314,11 @@ impl<'a> Places<'a> {
         values.len() < n_labels
     }
 
-    /// All places are up to this.
+    /// The place behind which there are no values.
     fn end(&self) -> u64 {
         match self {
-            Places::OfNodes(spans) => spans.len() as u64,
-            Places::OfValues(values) => values.len() as u64,
+            LabelPlaces::OfNodes(spans) => spans.len() as u64,
+            LabelPlaces::OfValues(values) => values.len() as u64,
         }
     }
 
@@ -332,8 +327,8 @@ impl<'a> Places<'a> {
             return Some(EVERYTHING);
         }
         match self {
-            Places::OfNodes(spans) => label.node.map(|node| spans[node as usize]),
-            Places::OfValues(values) => {
+            LabelPlaces::OfNodes(spans) => label.node.map(|node| spans[node as usize]),
+            LabelPlaces::OfValues(values) => {
                 let place = |bound: Value<'a>| values.partition_point(|value| *value < bound) as u64 + 1;
                 label.range.map(|(low, high)| (place(low), place(high)))
             }
@@ -341,8 +336,9 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Whether all shown labels are inside of one. Of a private column that one would be everything where no value is
-/// outside of it; of a released one nobody knows, because persons with such values may have been left out.
+/// Whether one node below the root covers all shown labels. In a private column that node covers everything if no value
+/// is outside of it. In a released column this can't be known, because persons with values outside of it may have been
+/// left out.
 fn may_be_whole(tree: &Hierarchy, shows_null: bool) -> bool {
     match tree.children(tree.root()) {
         [only] => !shows_null && !tree.is_leaf(*only),
@@ -350,7 +346,8 @@ fn may_be_whole(tree: &Hierarchy, shows_null: bool) -> bool {
     }
 }
 
-/// Per node where it and all below it stand when nodes are in the order of their paths from the root.
+/// The span of each node: the places of the node and of all nodes below it, if nodes are ordered by their paths from
+/// the root.
 fn spans_of_nodes(hierarchy: &Hierarchy) -> Vec<(u64, u64)> {
     let n_nodes = hierarchy.n_nodes();
     let mut n_below = vec![0u64; n_nodes];

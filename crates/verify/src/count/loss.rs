@@ -1,10 +1,10 @@
-//! [`LossFindings`]: what a release loses, counted again from its labels and the private columns.
+//! [`LossFindings`]: the loss of a release, recounted from its labels and the private columns.
 //!
 //! # Definitions
-//! Those of [`kohort_model::Loss`]. A cell that shows a node loses (leaves - 1) / (all leaves - 1), or leaves / all leaves
-//! for NCP; one that shows a range loses its width over the range of the private column, and everything where it is wider;
-//! `*` loses everything; a value and null lose nothing. Where a column holds nulls, null is one leaf more below the root.
-//! Every cell of a row that is left out loses everything.
+//! [`kohort_model::Loss`] defines the measures. A cell that shows a node loses (leaves - 1) / (all leaves - 1), or for
+//! NCP leaves / all leaves. A cell that shows a range loses the width of the range over the width of the private
+//! column, but never more than 1. `*` loses 1; a value and null lose 0. If a column contains nulls, null counts as one
+//! more leaf below the root. Every cell of a row that is left out loses 1.
 //!
 //! # Cost   one pass over the released cells of each quasi column, and one over the leaves of its hierarchy
 
@@ -13,7 +13,7 @@ use rayon::prelude::*;
 
 use crate::reading::coverage::Label;
 
-/// What a release loses.
+/// The loss of a release.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LossFindings {
     /// Mean LM over all quasi cells of the private rows.
@@ -24,33 +24,33 @@ pub struct LossFindings {
     pub uncertainty_penalty: f64,
     /// Mean LM of each quasi column.
     pub columns: Vec<(String, f64)>,
-    /// What is counted in persons; absent where nothing tells who is in which class.
+    /// The measures that are counted in persons; absent if nothing tells who is in which class.
     pub persons: Option<PersonLoss>,
 }
 
-/// What a release loses, counted in persons.
+/// The measures of loss that are counted in persons.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PersonLoss {
-    /// Sum of squared class sizes, and everybody for each person who is left out.
+    /// Sum of squared class sizes, plus the number of all persons for each person who is left out.
     pub dm: f64,
-    /// Mean persons of a class.
+    /// Mean number of persons in a class.
     pub average_class: f64,
-    /// Sum over persons of the size of their class less the k they need; absent where it is unknown what they need.
+    /// Sum over persons of the size of their class minus the k they need; absent if that k is not known.
     pub k_deviation: Option<f64>,
 }
 
-/// Sums that make the loss of one table; those of several tables can be added.
+/// The sums from which the loss of one table is computed. The sums of several tables can be added.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LossSums {
     n_rows: f64,
-    /// Per quasi column its name and the sum of LM over all private rows.
+    /// The name of each quasi column, and the sum of its LM over all private rows.
     columns: Vec<(String, f64)>,
     /// The sum of NCP over all quasi cells of all private rows.
     ncp: f64,
 }
 
 impl LossSums {
-    /// Of the released and private quasi columns of a table with so many private rows.
+    /// The sums of a table, given as pairs of a released and a private quasi column.
     pub(crate) fn of(quasi: &[(&Column, &Column)], n_released: usize, n_private: usize) -> Self {
         let left_out = n_private.saturating_sub(n_released) as f64;
         let mut sums = LossSums { n_rows: n_private as f64, ..LossSums::default() };
@@ -68,7 +68,8 @@ impl LossSums {
         finish(&[self], columns.collect(), persons)
     }
 
-    /// The loss of all tables, given with their names. A column of several tables is named `table.column`.
+    /// The loss of all tables, given with their names. A column name that occurs in several tables becomes
+    /// `table.column`.
     pub(crate) fn together(tables: &[(&str, &LossSums)], persons: Option<PersonLoss>) -> LossFindings {
         let names = || tables.iter().flat_map(|(_, sums)| &sums.columns).map(|(name, _)| name);
         let mut columns = Vec::new();
@@ -93,7 +94,7 @@ fn finish(tables: &[&LossSums], columns: Vec<(String, f64)>, persons: Option<Per
     LossFindings { lm: lm / n_cells.max(1.0), ncp: ncp / n_cells.max(1.0), uncertainty_penalty: lm, columns, persons }
 }
 
-/// Sums that make the loss of a table of persons; those of several tables can be added.
+/// The sums from which the [`PersonLoss`] of one table is computed. The sums of several tables can be added.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PersonSums {
     dm: f64,
@@ -103,8 +104,8 @@ pub(crate) struct PersonSums {
 }
 
 impl PersonSums {
-    /// Of classes of these sizes, where so many of all persons are left out; `needed` is the sum over released persons and
-    /// their classes of the k each needs, where it is known.
+    /// The sums for classes of these sizes. `n_persons` includes those who are left out. `needed` is the sum, over
+    /// released persons and their classes, of the k that each person needs, if it is known.
     pub(crate) fn of(sizes: impl Iterator<Item = u64>, left_out: u64, n_persons: u64, needed: Option<u64>) -> Self {
         let (mut squares, mut members, mut n_classes) = (0u128, 0, 0);
         for size in sizes {
@@ -141,15 +142,16 @@ fn sum_of_cells(labels: &Texts, ids: &[u32], private: &Column) -> (f64, f64) {
         let (lm, ncp) = scale.loss(&Label::read(labels.get(id as u32), private));
         (lm * n_of_label[id] as f64, ncp * n_of_label[id] as f64)
     };
-    // Collected before it is summed, so that rounding does not depend on threads.
+    // Collecting before summing keeps rounding independent of the threads.
     let losses: Vec<(f64, f64)> = (0..labels.len()).into_par_iter().with_min_len(1 << 10).map(of_label).collect();
     losses.into_iter().fold((0.0, 0.0), |sum, loss| (sum.0 + loss.0, sum.1 + loss.1))
 }
 
-/// What labels of a column are measured by.
+/// The width of a private column, by which its labels are measured.
 struct Scale<'a> {
+    /// The hierarchy, and the number of leaves below each node.
     hierarchy: Option<(&'a Hierarchy, Vec<u64>)>,
-    /// The lowest and the highest value.
+    /// The lowest and the highest value, if there is no hierarchy.
     range: Option<(Value<'a>, Value<'a>)>,
     n_nulls: u64,
 }

@@ -1,54 +1,54 @@
-//! Whether one class satisfies one requirement, straight from the table in `kohort_model::Requirement`.
+//! Whether one class satisfies one requirement, computed from the definitions in `kohort_model::Requirement`.
 //!
-//! Comparisons of shares allow for rounding of 1e-9. Recursive (c,l)-diversity compares counts and is strict, so it
-//! allows for none.
+//! Comparisons of shares tolerate a rounding error of 1e-9. Recursive (c,l)-diversity compares whole counts and is
+//! strict, so it tolerates none.
 
 use kohort_model::{Distance, Requirement};
 
-use crate::count::distance::{Held, HierarchicalDistance, OrderedDistance, Reference, equal_distance};
+use crate::count::distance::{Distribution, Held, HierarchicalDistance, OrderedDistance, equal_distance};
 use crate::count::roll::Shares;
 
-/// What rounding may hide.
-const TOLERANCE: f64 = 1e-9;
+/// The rounding error that comparisons tolerate.
+pub(crate) const TOLERANCE: f64 = 1e-9;
 
-/// A sensitive column's distances, as far as requirements ask for them.
+/// The distances of a sensitive column that requirements ask for.
 pub(crate) struct Distances<'a> {
     /// The whole table's distribution.
-    pub(crate) reference: Reference,
-    /// By the order of values.
+    pub(crate) reference: Distribution,
+    /// The distance by the order of values.
     pub(crate) ordered: Option<OrderedDistance>,
-    /// By the hierarchy.
+    /// The distance by the hierarchy.
     pub(crate) hierarchical: Option<HierarchicalDistance<'a>>,
 }
 
-/// One class as a requirement on one column sees it.
-pub(crate) struct ClassView<'a> {
+/// The counts of one class that a requirement is judged by.
+pub(crate) struct CountedClass<'a> {
     /// Persons in the class.
     pub(crate) n_persons: u64,
-    /// The largest own k of its members, for a requirement on that.
+    /// The largest own k of the members, if the requirement is on own k.
     pub(crate) own_k: u64,
-    /// Its sensitive values, for a requirement on a sensitive column.
-    pub(crate) sensitive: Option<SensitiveView<'a>>,
+    /// The sensitive values of the class, if the requirement is on a sensitive column.
+    pub(crate) sensitive: Option<CountedValues<'a>>,
 }
 
-/// One sensitive column in one class.
+/// The values of one sensitive column in one class.
 #[derive(Clone, Copy)]
-pub(crate) struct SensitiveView<'a> {
-    /// The values whose shares count.
+pub(crate) struct CountedValues<'a> {
+    /// The values whose shares are compared.
     pub(crate) held: &'a Held,
-    /// Each value with the persons who hold it.
+    /// Each value with the number of persons who hold it.
     pub(crate) holders: &'a Held,
-    /// What the shares are counted in.
+    /// How the shares are counted.
     pub(crate) shares: Shares,
     /// The column's distances.
     pub(crate) distances: &'a Distances<'a>,
 }
 
-/// What a class reaches.
+/// The result of judging a class by a requirement.
 pub(crate) struct Verdict {
     /// Whether the requirement holds.
     pub(crate) holds: bool,
-    /// The measure the requirement bounds.
+    /// What the class reaches in the measure that the requirement bounds.
     pub(crate) reached: f64,
 }
 
@@ -60,7 +60,7 @@ pub(crate) enum Worst {
 }
 
 impl Worst {
-    /// Of the measure that this requirement bounds.
+    /// The worst end of the measure that this requirement bounds.
     pub(crate) fn of(requirement: &Requirement) -> Worst {
         match requirement {
             Requirement::K(_)
@@ -75,7 +75,7 @@ impl Worst {
         }
     }
 
-    /// The worse of two.
+    /// The worse of two figures.
     pub(crate) fn pick(self, a: f64, b: f64) -> f64 {
         match self {
             Worst::Smallest => a.min(b),
@@ -87,13 +87,13 @@ impl Worst {
 /// Whether a class satisfies a requirement.
 ///
 /// # Panics
-/// Where the view lacks what the requirement speaks of.
-pub(crate) fn judge(requirement: &Requirement, class: &ClassView<'_>) -> Verdict {
+/// If the requirement is on a sensitive column and `class` holds no sensitive values.
+pub(crate) fn judge(requirement: &Requirement, class: &CountedClass<'_>) -> Verdict {
     let n_persons = class.n_persons;
     let sensitive = || class.sensitive.expect("a requirement on a sensitive column comes with its values");
     let at_least = |reached: f64, bound: f64| Verdict { holds: reached >= bound, reached };
     let at_most = |reached: f64, bound: f64| Verdict { holds: reached <= bound + TOLERANCE, reached };
-    if let Some(SensitiveView { held, shares: Shares::Hidden, .. }) = class.sensitive {
+    if let Some(CountedValues { held, shares: Shares::Hidden, .. }) = class.sensitive {
         return judge_hidden(requirement, n_persons, held.counts.len());
     }
     match requirement {
@@ -109,7 +109,7 @@ pub(crate) fn judge(requirement: &Requirement, class: &ClassView<'_>) -> Verdict
             Verdict { holds: (first as f64) < c * rest as f64, reached: first as f64 / rest as f64 }
         }
         Requirement::TCloseness { t, distance, .. } => {
-            let SensitiveView { held, distances, .. } = sensitive();
+            let CountedValues { held, distances, .. } = sensitive();
             let reached = match distance {
                 Distance::Equal => equal_distance(held, &distances.reference),
                 Distance::Ordered => {
@@ -123,11 +123,11 @@ pub(crate) fn judge(requirement: &Requirement, class: &ClassView<'_>) -> Verdict
         }
         Requirement::Alpha { alpha, .. } => at_most(largest_share(sensitive().holders, n_persons), *alpha),
         Requirement::Beta { beta, .. } => {
-            let SensitiveView { held, distances, .. } = sensitive();
+            let CountedValues { held, distances, .. } = sensitive();
             at_most(largest_gain(held, &distances.reference), *beta)
         }
         Requirement::EnhancedBeta { beta, .. } => {
-            let SensitiveView { held, distances, .. } = sensitive();
+            let CountedValues { held, distances, .. } = sensitive();
             let reached = largest_gain(held, &distances.reference);
             let holds = reached <= beta + TOLERANCE && gains_stay_below_surprise(held, &distances.reference);
             Verdict { holds, reached }
@@ -135,11 +135,12 @@ pub(crate) fn judge(requirement: &Requirement, class: &ClassView<'_>) -> Verdict
     }
 }
 
-/// Whether a class can satisfy a requirement, when it is not known which of its rows are of the same person.
+/// Whether a class can satisfy a requirement, if it is not known which of its rows belong to the same person.
 ///
-/// The class has at most as many persons as rows. Its distinct values are certain: `exp` of the entropy is at most their
-/// number, fewer than `l` are never recursively diverse, and since everybody holds one of them, somebody's share is at
-/// least one over their number. Their counts are not certain, so no distribution is judged.
+/// The class has at most as many persons as rows. Only the number of its distinct values is certain. It bounds three
+/// measures: `exp` of the entropy is at most this number; fewer than `l` values are never recursively diverse; and
+/// because everybody holds one of the values, some value has a share of at least one over this number. The counts of
+/// the values are not certain, so requirements on distributions can't be refuted.
 fn judge_hidden(requirement: &Requirement, n_rows: u64, n_values: usize) -> Verdict {
     let n_values = n_values as f64;
     match requirement {
@@ -157,14 +158,15 @@ fn judge_hidden(requirement: &Requirement, n_rows: u64, n_values: usize) -> Verd
     }
 }
 
-/// The largest `l` for which the class is diverse: its distinct values, and where several rows of a person look the
-/// same, no more than the class has persons for each who holds the most frequent one.
-pub(crate) fn diversity(view: &SensitiveView<'_>, n_persons: u64) -> u64 {
-    let distinct = view.held.counts.len() as u64;
-    match view.shares {
+/// The largest `l` for which the class is diverse: the number of distinct values. If a person can have several rows
+/// that look the same, `l` is also at most the number of persons divided by the number of holders of the most frequent
+/// value.
+pub(crate) fn diversity(values: &CountedValues<'_>, n_persons: u64) -> u64 {
+    let distinct = values.held.counts.len() as u64;
+    match values.shares {
         Shares::Pairs | Shares::Hidden => distinct,
         Shares::Rows => {
-            let most = view.holders.counts.iter().map(|&(_, count)| u64::from(count)).max();
+            let most = values.holders.counts.iter().map(|&(_, count)| u64::from(count)).max();
             distinct.min(most.map_or(0, |most| n_persons / most))
         }
     }
@@ -177,7 +179,7 @@ pub(crate) fn entropy(held: &Held) -> f64 {
     (total.ln() - weighted / total).max(0.0)
 }
 
-/// The largest count, and the sum of the counts from rank `l` on, ranks beginning with 1.
+/// The largest count, and the sum of the counts from rank `l` on. The largest has rank 1.
 pub(crate) fn recursive(held: &Held, l: u32) -> (u64, u64) {
     let mut counts: Vec<u32> = held.counts.iter().map(|&(_, count)| count).collect();
     counts.sort_unstable_by(|a, b| b.cmp(a));
@@ -191,17 +193,18 @@ pub(crate) fn largest_share(held: &Held, n_persons: u64) -> f64 {
 }
 
 /// The largest relative gain of a value's share over the reference.
-pub(crate) fn largest_gain(held: &Held, reference: &Reference) -> f64 {
+pub(crate) fn largest_gain(held: &Held, reference: &Distribution) -> f64 {
     gains(held, reference).map(|(_, gain)| gain).fold(f64::NEG_INFINITY, f64::max)
 }
 
-/// Whether no value gains more than `-ln p`.
-pub(crate) fn gains_stay_below_surprise(held: &Held, reference: &Reference) -> bool {
+/// Whether no value gains more than `-ln p`, where `p` is its share in the reference.
+pub(crate) fn gains_stay_below_surprise(held: &Held, reference: &Distribution) -> bool {
     gains(held, reference).all(|(share, gain)| gain <= -share.ln() + TOLERANCE)
 }
 
-/// Per value of the class its share in the reference and its relative gain. A value that the class lacks loses.
-fn gains<'a>(held: &'a Held, reference: &'a Reference) -> impl Iterator<Item = (f64, f64)> + 'a {
+/// For each value of the class, its share in the reference and its relative gain. Values that the class lacks are left
+/// out, because their share only falls.
+fn gains<'a>(held: &'a Held, reference: &'a Distribution) -> impl Iterator<Item = (f64, f64)> + 'a {
     held.shares().map(|(value, share)| {
         let before = reference.share(value);
         (before, (share - before) / before)
@@ -221,13 +224,12 @@ mod tests {
     fn holds(requirement: &Requirement, n_persons: u64, counts: &[u32], reference: &[u64]) -> bool {
         let held = held(counts);
         let distances = Distances {
-            reference: Reference { counts: reference.to_vec(), total: reference.iter().sum() },
+            reference: Distribution { counts: reference.to_vec(), total: reference.iter().sum() },
             ordered: None,
             hierarchical: None,
         };
-        let sensitive = SensitiveView { held: &held, holders: &held, shares: Shares::Pairs, distances: &distances };
-        let view = ClassView { n_persons, own_k: 3, sensitive: Some(sensitive) };
-        judge(requirement, &view).holds
+        let sensitive = CountedValues { held: &held, holders: &held, shares: Shares::Pairs, distances: &distances };
+        judge(requirement, &CountedClass { n_persons, own_k: 3, sensitive: Some(sensitive) }).holds
     }
 
     fn column() -> String {
@@ -275,7 +277,7 @@ mod tests {
 
     #[test]
     fn enhanced_beta_is_bounded_by_surprise_where_basic_beta_is_not() {
-        // From 1/2 to 1: a gain of 1, more than ln 2.
+        // The share grows from 1/2 to 1. That is a gain of 1, more than ln 2.
         assert!(holds(&Requirement::Beta { column: column(), beta: 1.0 }, 2, &[2], &[4, 4]));
         assert!(!holds(&Requirement::EnhancedBeta { column: column(), beta: 1.0 }, 2, &[2], &[4, 4]));
     }
@@ -283,11 +285,11 @@ mod tests {
     #[test]
     fn a_value_that_everyone_holds_in_one_of_two_rows_is_not_diverse() {
         let distances =
-            Distances { reference: Reference { counts: vec![2, 2], total: 4 }, ordered: None, hierarchical: None };
+            Distances { reference: Distribution { counts: vec![2, 2], total: 4 }, ordered: None, hierarchical: None };
         let rows = held(&[2, 2]);
         let diversity_of = |shares, holders: &[u32]| {
             let holders = held(holders);
-            diversity(&SensitiveView { held: &rows, holders: &holders, shares, distances: &distances }, 2)
+            diversity(&CountedValues { held: &rows, holders: &holders, shares, distances: &distances }, 2)
         };
         assert_eq!(diversity_of(Shares::Rows, &[2, 2]), 1);
         assert_eq!(diversity_of(Shares::Rows, &[1, 1]), 2);

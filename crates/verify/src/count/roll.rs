@@ -1,6 +1,7 @@
-//! [`Roll`]: the rows to be counted, whatever table they stand in.
+//! [`Roll`]: the rows to be counted.
 //!
-//! A table, a release in memory and a file read back differ in where the cells are; here they no longer do.
+//! A table, a release in memory and a file read back keep their cells in different places. A roll hides the difference,
+//! so that one function counts all of them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,14 +13,15 @@ use crate::count::cells::{CellIds, ValueIds};
 use crate::structure::place;
 
 /// The rows to be counted.
+#[derive(Clone)]
 pub(crate) struct Roll<'a> {
-    /// How many there are.
+    /// The number of rows.
     pub(crate) n_rows: usize,
-    /// The cells that make classes.
+    /// The cells by which rows are grouped to classes.
     pub(crate) quasi: Vec<CellIds<'a>>,
-    /// Who the rows are of; without it each is a person.
+    /// The person of each row; if absent, each row is a person.
     pub(crate) persons: Option<CellIds<'a>>,
-    /// What shares of sensitive values are counted in.
+    /// How shares of sensitive values are counted.
     pub(crate) shares: Shares,
     /// Sensitive columns.
     pub(crate) sensitive: Vec<Sensitive<'a>>,
@@ -27,40 +29,44 @@ pub(crate) struct Roll<'a> {
     pub(crate) own_k: Vec<OwnK>,
 }
 
-/// What the shares of sensitive values in a class are counted in.
+/// How the shares of sensitive values in a class are counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shares {
-    /// Pairs of a person and a value: a person who holds a value twice counts once.
+    /// In pairs of a person and a value: a person who holds a value twice counts once.
     Pairs,
-    /// Rows, as many of a person as look the same. Who can't tell a person's rows apart learns a value that every
-    /// person holds in one of them, so here diversity also bounds the persons who hold a value.
+    /// In rows, several of which may belong to one person. Readers who can't tell a person's rows apart still learn a
+    /// value that every person holds in one of them, so diversity also bounds the number of persons who hold a value.
     Rows,
-    /// Rows of which some may be of the same person, and nothing tells which. Only distinct values are certain, so a
-    /// requirement fails only where it fails whichever rows share a person.
+    /// In rows, where nothing tells which rows belong to the same person. Only the distinct values are certain, so a
+    /// requirement fails only if it fails whichever rows belong together.
     Hidden,
 }
 
 /// A sensitive column.
 #[derive(Clone)]
 pub(crate) struct Sensitive<'a> {
-    /// Says how texts are understood.
+    /// The column whose type, notation and hierarchy say what the texts mean.
     pub(crate) column: &'a Column,
     /// The texts of the cells.
     pub(crate) texts: &'a Texts,
-    /// The cells, by value.
+    /// The cells, numbered by value.
     pub(crate) values: ValueIds<'a>,
+    /// The number of nulls and then of rows that hold each text, where the rows are a part of a table and shares are those of
+    /// the whole.
+    pub(crate) whole: Option<&'a [u64]>,
 }
 
 impl<'a> Sensitive<'a> {
-    /// The cells of one column, in the given rows, understood as another says.
+    /// The column `cells` in the given rows, with the meaning that `column` gives its texts.
     pub(crate) fn new(cells: &'a Column, column: &'a Column, rows: Option<&'a [u32]>) -> Self {
         let mut values = ValueIds::new(&cells.ids, &cells.texts, column);
         values.cells = values.cells.of_rows(rows);
-        Sensitive { column, texts: &cells.texts, values }
+        Sensitive { column, texts: &cells.texts, values, whole: None }
     }
 
-    /// Of columns that are released unchanged, as pairs of the released and the private column: those of role
-    /// sensitive, and those that requirements name. A requirement on any other column is a violation.
+    /// The columns to be measured, out of those that are released unchanged (pairs of the released and the private
+    /// column): columns of role sensitive, and columns that requirements name. A requirement on any other column is a
+    /// violation.
     pub(crate) fn measured(
         copied: &[(&'a Column, &'a Column)],
         rows: Option<&'a [u32]>,
@@ -82,14 +88,14 @@ impl<'a> Sensitive<'a> {
 /// Each person's own k: the largest over all rows of the person.
 #[derive(Clone)]
 pub(crate) struct OwnK {
-    /// The column it comes from.
+    /// The name of the column.
     pub(crate) column: String,
-    /// Per person, or per row where each row is one.
+    /// The k of each person, or of each row if each row is a person.
     of_person: Vec<u64>,
 }
 
 impl OwnK {
-    /// Reads a column. A null asks for nothing.
+    /// Reads a column. A null requires nothing.
     pub(crate) fn read(
         column: &Column,
         rows: Option<&[u32]>,
@@ -115,7 +121,7 @@ impl OwnK {
         Ok(OwnK { column: column.name.clone(), of_person })
     }
 
-    /// Own k that is known per person.
+    /// Own k that is already known for each person.
     pub(crate) fn new(column: String, of_person: Vec<u64>) -> Self {
         OwnK { column, of_person }
     }
@@ -125,13 +131,13 @@ impl OwnK {
         self.of_person[person]
     }
 
-    /// The own k of the person of a row.
+    /// The own k of the person to whom a row belongs.
     pub(crate) fn get(&self, row: usize, persons: Option<&CellIds<'_>>) -> u64 {
         self.of_person[persons.map_or(row, |persons| persons.get(row) as usize)]
     }
 }
 
-/// A whole number; what is below 0 asks for nothing.
+/// A whole number. A negative number requires nothing, so it becomes 0.
 fn whole(text: &str, column: &Column) -> Option<u64> {
     match Value::parse(text, ValueType::Integer, &column.notation)? {
         Value::Integer(k) => Some(k.max(0).unsigned_abs()),
@@ -139,10 +145,10 @@ fn whole(text: &str, column: &Column) -> Option<u64> {
     }
 }
 
-/// The persons of a table's rows.
+/// The person of each row of a table; `None` if the table has no person column.
 ///
 /// # Errors
-/// Where a row does not say whose it is.
+/// If a row does not say to whom it belongs.
 pub(crate) fn persons_of<'a>(table: &'a Table, rows: Option<&'a [u32]>) -> Result<Option<CellIds<'a>>, Violation> {
     let Some(column) = table.person_column() else {
         return Ok(None);
@@ -164,7 +170,8 @@ pub(crate) fn sensitive_names(requirements: &[Requirement]) -> Vec<&str> {
     names
 }
 
-/// Persons' own k from the columns that requirements name, each once. What can't be read is added to the violations.
+/// Persons' own k from the columns that requirements name, each once. Adds a violation for each column that can't be
+/// read.
 pub(crate) fn own_ks(
     table: &Table,
     rows: Option<&[u32]>,

@@ -1,14 +1,16 @@
 //! [`verify_joined_against`]: whether released rows can have come from a private table and its registers.
 //!
 //! # Guarantee
-//! Beside what [`verify_joined_alone`](super::verify_joined_alone) shows:
-//! there is a way to give every released row a joined row of its own that its cells hold, and one to give every private
-//! row but those left out a released row; both at once, then, by the theorem of Mendelsohn and Dulmage. There is a way to
-//! give each row of the sensitive table a private row with its very values that some class of its group holds. The cells
-//! of every class hold k persons of private table and register, one of them private. Where persons ask for a k of their
-//! own, there is a way to give every private row a class and a group of so many. Beside earlier releases there is one to give
-//! every private row a class in which readers of all of them find so many (see `together`). The last four are shown by
-//! themselves: nothing released links the two tables row by row.
+//! Everything that [`verify_joined_alone`](super::verify_joined_alone) shows, and in addition:
+//! - Every released row can be given a row of the join of its own that its cells cover, and every private row, except
+//!   those left out, can be given a released row. By the theorem of Mendelsohn and Dulmage, both are possible at once.
+//! - Each row of the sensitive table can be given a private row with the same values that a class of its group covers.
+//! - The cells of every class cover at least k persons of the private table and the register, one of them private.
+//! - If persons have a k of their own, every private row can be given a class and a group of that size.
+//! - If there are earlier releases, every private row can be given a class in which readers of all releases find k
+//!   persons, or as many as its person asks for (see `together`).
+//!
+//! The last four are shown independently of each other, because nothing released links the two tables row by row.
 
 use std::collections::HashMap;
 
@@ -19,7 +21,7 @@ use rayon::prelude::*;
 
 use super::AskedOfJoin;
 use super::alone::ReadTables;
-use super::count::unmet;
+use super::count::{classes_where, unmet};
 use super::crowd::{Boxes, Crowd};
 use super::join::check_join;
 use super::shape::copied_columns;
@@ -30,18 +32,18 @@ use crate::count::roll::own_ks;
 use crate::count::smallest;
 use crate::origins::assignment::Network;
 use crate::origins::candidates::PointTree;
-use crate::single::against::joined as joined_cells;
-use crate::structure::check_table;
+use crate::single::against::concatenated;
+use crate::structure::{check_table, other_name};
 use crate::{Findings, Skipped, Suppressed, Violation, Violations};
 
-/// How many candidates of origins are kept in memory at once.
+/// How many possible origins are kept in memory at once.
 const MAX_CANDIDATES: usize = 1 << 28;
 
-/// Verifies released tables against the private table and the registers they are said to come from, with as many
-/// persons suppressed as admitted.
+/// Verifies released tables against the private table and the registers they are said to come from. `suppressed` is
+/// what the release states to have left out.
 ///
 /// # Errors
-/// Everything that is wrong with them.
+/// Everything that is wrong with the released tables.
 pub fn verify_joined_against(
     released: &[Table],
     original: &Table,
@@ -65,7 +67,7 @@ pub fn verify_joined_against(
         Some(values) => values.columns.iter().skip(1).zip(private).collect(),
     };
     let mut findings = read.count(&copied, asked)?;
-    let origins = Origins::new(&read, joined, asked);
+    let origins = JoinedOrigins::new(&read, joined, asked);
     violations.extend(origins.too_few(asked.requirements));
     violations.extend(origins.without_private());
     violations.extend(origins.rows_without_origin());
@@ -111,7 +113,7 @@ pub fn verify_joined_against(
     Ok(findings)
 }
 
-/// Columns that are not those of the private table.
+/// Released columns that differ from those of the private table in name, order or role.
 fn other_columns(released: &[Table], original: &Table, joined: &JoinedRegister) -> Vec<Violation> {
     let mut violations = Vec::new();
     let copied: Vec<&str> =
@@ -127,10 +129,7 @@ fn other_columns(released: &[Table], original: &Table, joined: &JoinedRegister) 
         return vec![Violation::TableCount { what: "the release", n, expected }];
     }
     for (table, expected) in released.iter().zip([original.name.as_str(), SENSITIVE_TABLE]) {
-        if table.name != expected {
-            let (table, released) = (expected.to_owned(), table.name.clone());
-            violations.push(Violation::TableName { table, released });
-        }
+        violations.extend(other_name(&table.name, expected));
     }
     for (table, expected) in released.iter().zip(expected) {
         let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
@@ -151,21 +150,21 @@ fn other_columns(released: &[Table], original: &Table, joined: &JoinedRegister) 
     violations
 }
 
-/// Where classes can have come from.
-pub(super) struct Origins<'a> {
+/// The rows of the join that the rows of each class can have come from.
+pub(super) struct JoinedOrigins<'a> {
     read: &'a ReadTables<'a>,
     pub(super) joined: &'a JoinedRegister,
     pub(super) boxes: Boxes<'a>,
-    /// The first so many joined rows can be origins of released rows.
+    /// Only the first `n_origins` rows of the join can be origins of released rows.
     pub(super) n_origins: usize,
     crowd: Crowd,
-    /// Per class the persons its cells hold, as they are told apart.
+    /// The size of the crowd of each class: the persons whom its cells cover.
     held: Vec<u64>,
-    /// Per class the private rows its cells hold.
+    /// The private rows that the cells of each class cover.
     pub(super) private: Vec<Vec<u32>>,
 }
 
-impl<'a> Origins<'a> {
+impl<'a> JoinedOrigins<'a> {
     fn new(read: &'a ReadTables<'a>, joined: &'a JoinedRegister, asked: AskedOfJoin<'_>) -> Self {
         let AskedOfJoin { told_apart, rows: released, .. } = asked;
         let labels: Vec<&Texts> = read.quasi.iter().map(|column| &column.texts).collect();
@@ -184,19 +183,19 @@ impl<'a> Origins<'a> {
         let coordinates = (0..joined.n_microdata).flat_map(|row| boxes.place(row)).collect();
         let tree = PointTree::new(joined.rows.columns.len(), coordinates, joined.n_microdata);
         let private = (0..read.classes.len()).into_par_iter().map(|class| tree.within(boxes.sides(class))).collect();
-        Origins { read, joined, boxes, n_origins, crowd, held, private }
+        JoinedOrigins { read, joined, boxes, n_origins, crowd, held, private }
     }
 
     pub(super) fn n_classes(&self) -> usize {
         self.read.classes.len()
     }
 
-    /// The fewest persons that the cells of a class hold.
+    /// The size of the smallest crowd.
     pub(super) fn fewest_held(&self) -> u64 {
         self.held.iter().copied().min().unwrap_or(0)
     }
 
-    /// The fewest rows that a class shows.
+    /// The number of rows of the smallest class.
     pub(super) fn fewest_rows(&self) -> u64 {
         self.sizes().into_iter().min().map_or(0, u64::from)
     }
@@ -205,7 +204,7 @@ impl<'a> Origins<'a> {
         (0..self.n_classes()).map(|class| self.read.classes.rows(class).len() as u32).collect()
     }
 
-    /// Classes whose cells hold too few persons.
+    /// Classes with too small a crowd.
     fn too_few(&self, requirements: &[Requirement]) -> Vec<Violation> {
         let of_k = |requirement: &Requirement| {
             let needed = vec![u64::from(requirement.k()?); self.n_classes()];
@@ -214,20 +213,17 @@ impl<'a> Origins<'a> {
         requirements.iter().filter_map(of_k).collect()
     }
 
-    /// Classes whose cells hold nobody of the private table.
+    /// Classes whose cells cover nobody of the private table.
     fn without_private(&self) -> Option<Violation> {
-        let empty: Vec<u64> = (0..self.n_classes())
-            .filter(|&class| self.private[class].is_empty())
-            .map(|class| u64::from(self.read.classes.rows(class)[0]) + 1)
-            .collect();
-        empty.iter().min().map(|&first_row| Violation::ClassWithoutPrivate { n: empty.len() as u64, first_row })
+        let (n, first_row) = classes_where(&self.read.classes, |class| self.private[class].is_empty())?;
+        Some(Violation::ClassWithoutPrivate { n, first_row })
     }
 
-    /// Released rows that get no joined row, however these are handed out.
+    /// Released rows that lack a row of the join, however these are assigned.
     fn rows_without_origin(&self) -> Option<Violation> {
         let mut lacking = self.boxes.lacking_by_turns(&self.crowd, &self.sizes(), &self.held);
         if lacking.iter().any(|&n| n > 0) {
-            // Rows given out one by one may have gone to the wrong classes.
+            // The quick assignment may have failed only because it gave rows to the wrong classes.
             let candidates = self.boxes.held_rows(self.n_origins);
             lacking = match assign(&candidates, self.sizes(), vec![1; self.n_origins]) {
                 Ok(lacking) => lacking,
@@ -239,7 +235,7 @@ impl<'a> Origins<'a> {
         Some(Violation::WithoutOrigin { n, first_row: u64::from(self.read.classes.rows(first)[0]) + 1 })
     }
 
-    /// Private rows that get no released row, beyond those admitted to be left out.
+    /// Private rows that lack a released row, beyond those that the release states to have left out.
     fn private_without_row(&self, suppressed: Suppressed) -> Option<Violation> {
         let counted = match self.without_class(|_, _| true) {
             Ok(without) => without.len() as u64,
@@ -249,7 +245,7 @@ impl<'a> Origins<'a> {
         (counted > admitted).then_some(Violation::SuppressedMiscounted { what: "persons", admitted, counted })
     }
 
-    /// Private rows that get no row of a class that is `fit` for them, however these are handed out.
+    /// Private rows that lack a released row in a class that is `fit` for them, however these are assigned.
     pub(super) fn without_class(&self, fit: impl Fn(u32, usize) -> bool) -> Result<Vec<u32>, Violation> {
         let mut candidates = vec![Vec::new(); self.joined.n_microdata];
         for (class, rows) in self.private.iter().enumerate() {
@@ -259,7 +255,7 @@ impl<'a> Origins<'a> {
         Ok((0..).zip(lacking).filter(|&(_, n)| n > 0).map(|(row, _)| row).collect())
     }
 
-    /// Persons who can't all be in classes, and sensitive groups, of as many as they ask for.
+    /// Persons who can't all be in classes and sensitive groups as large as they ask for.
     fn own_k_unmet(&self, original: &Table, asked: AskedOfJoin<'_>, suppressed: Suppressed) -> Vec<Violation> {
         let mut violations = Vec::new();
         let own_ks = own_ks(original, None, None, asked.requirements, &mut violations);
@@ -291,14 +287,15 @@ impl<'a> Origins<'a> {
         violations
     }
 
-    /// Rows of the sensitive table that get no private row, however these are handed out.
+    /// Rows of the sensitive table that lack a private row, however these are assigned.
     fn values_without_origin(&self, copied: &[(&Column, &Column)], groups: &[u32]) -> Option<Violation> {
         let n_values = groups.len();
         let n_private = self.joined.n_microdata;
-        let both: Vec<CellIds<'_>> = copied.iter().map(|(public, private)| joined_cells(public, private)).collect();
+        let both: Vec<CellIds<'_>> = copied.iter().map(|(public, private)| concatenated(public, private)).collect();
         let alike = Classes::group(&both.iter().collect::<Vec<_>>(), n_values + n_private).class_of_rows();
         let (of_values, of_private) = alike.split_at(n_values);
-        // Boxes are values of a group; their candidates are private rows with these values in a class of the group.
+        // A box is a set of sensitive rows with equal values in one group. Its candidates are the private rows with
+        // these values that a class of the group covers.
         let mut boxes: HashMap<(u32, u32), usize> = HashMap::new();
         let (mut needs, mut first_rows): (Vec<u32>, Vec<u64>) = (Vec::new(), Vec::new());
         for (row, (&group, &values)) in (1..).zip(groups.iter().zip(of_values)) {
@@ -332,15 +329,10 @@ impl<'a> Origins<'a> {
     }
 }
 
-/// Hands out what candidates supply, and tells how much each still lacks.
+/// Assigns candidates, and returns how many each box still lacks.
 fn assign(candidates: &[Vec<u32>], needs: Vec<u32>, supplies: Vec<u32>) -> Result<Vec<u32>, Violation> {
-    let mut starts = vec![0];
-    starts.extend(candidates.iter().scan(0, |end, points| {
-        *end += points.len();
-        Some(*end)
-    }));
-    if starts.last().is_some_and(|&total| total > MAX_CANDIDATES) {
+    if candidates.iter().map(Vec::len).sum::<usize>() > MAX_CANDIDATES {
         return Err(Violation::TooManyOrigins { limit: MAX_CANDIDATES as u64 });
     }
-    Ok(Network { starts, points: candidates.concat(), needs, supplies }.assign())
+    Ok(Network::new(candidates, needs, supplies).assign())
 }

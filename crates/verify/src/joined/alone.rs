@@ -1,8 +1,9 @@
 //! [`verify_joined_alone`]: what the files of a release beside a register show by themselves.
 //!
 //! # Guarantee
-//! Classes have k rows each where everybody's rows are released, the groups of the two tables fit together, and every
-//! requirement on sensitive values holds for each group. Whose rows they are is not seen, nor is it meant to be.
+//! If register rows are released, too, each class has at least k rows. The groups of the two tables fit together, and
+//! every requirement on sensitive values holds for each group. On purpose, nothing in the files tells whose rows they
+//! are.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +11,20 @@ use kohort_model::register::{SENSITIVE_GROUP, SENSITIVE_TABLE};
 use kohort_model::spec::RegisterRows;
 use kohort_model::{Column, NULL, Requirement, Role, Table};
 
-use super::AskedOfJoin;
 use super::count::unmet;
+use super::{AskedOfJoin, classes_of};
 use crate::count::cells::CellIds;
 use crate::count::grouping::Classes;
 use crate::count::roll::{Roll, Sensitive, Shares};
 use crate::count::{count, smallest};
 use crate::single::written::plain_number;
-use crate::structure::check_table;
+use crate::structure::{check_table, no_rows};
 use crate::{Counted, Findings, JoinedFindings, Skipped, Violation, Violations};
 
-/// Verifies the released tables: rows, and sensitive groups where there are any.
+/// Verifies the released tables: the rows, and the sensitive table if there is one.
 ///
 /// # Errors
-/// Everything that is wrong with them.
+/// Everything that is wrong with the tables.
 pub fn verify_joined_alone(released: &[Table], asked: AskedOfJoin<'_>) -> Result<Findings, Violations> {
     let read = ReadTables::new(released)?;
     let copied = match released.get(1) {
@@ -33,14 +34,14 @@ pub fn verify_joined_alone(released: &[Table], asked: AskedOfJoin<'_>) -> Result
     read.count(&copied, asked)
 }
 
-/// Released tables whose groups were read.
+/// Released tables and their sensitive groups.
 pub(super) struct ReadTables<'a> {
     pub(super) rows: &'a Table,
     pub(super) quasi: Vec<&'a Column>,
-    /// Per row its group; 1 where there is none.
+    /// The group of each row; 1 if there is none.
     pub(super) groups: Vec<u32>,
     pub(super) classes: Classes,
-    /// The sensitive table, and per row its group.
+    /// The sensitive table, and the group of each of its rows.
     pub(super) values: Option<(&'a Table, Vec<u32>)>,
 }
 
@@ -51,8 +52,7 @@ fn is_copied(column: &&Column) -> bool {
 impl<'a> ReadTables<'a> {
     pub(super) fn new(released: &'a [Table]) -> Result<Self, Violations> {
         let mut violations: Vec<Violation> = released.iter().flat_map(check_table).collect();
-        let empty = released.iter().filter(|table| table.n_rows == 0);
-        violations.extend(empty.map(|table| Violation::NoRows { table: table.name.clone() }));
+        violations.extend(released.iter().filter_map(no_rows));
         if !matches!(released.len(), 1 | 2) {
             let n = released.len() as u64;
             violations.push(Violation::TableCount { what: "the release", n, expected: 2 });
@@ -66,16 +66,13 @@ impl<'a> ReadTables<'a> {
             Some(values) => (group_numbers(rows)?, Some((values, group_numbers(values)?))),
         };
         let quasi: Vec<&Column> = rows.columns.iter().filter(|column| column.role == Role::Quasi).collect();
-        let mut cells: Vec<CellIds<'_>> =
-            quasi.iter().map(|column| CellIds::by_text(&column.ids, &column.texts)).collect();
-        let most = groups.iter().copied().max().unwrap_or(0);
-        cells.push(CellIds::by_id(groups.as_slice(), most as usize + 1));
-        let classes = Classes::group(&cells.iter().collect::<Vec<_>>(), rows.n_rows);
-        drop(cells);
+        let cells = quasi.iter().map(|column| CellIds::by_text(&column.ids, &column.texts));
+        let classes = classes_of(cells, &groups);
         Ok(ReadTables { rows, quasi, groups, classes, values })
     }
 
-    /// Counts what can be seen; `copied` pairs released columns with what says how their texts are understood.
+    /// Counts what the files show. `copied` are pairs of a released column and the column that gives its texts their
+    /// meaning.
     pub(super) fn count(&self, copied: &[(&Column, &Column)], asked: AskedOfJoin<'_>) -> Result<Findings, Violations> {
         let mut violations = Vec::new();
         let sizes: Vec<u32> = (0..self.classes.len()).map(|class| self.classes.rows(class).len() as u32).collect();
@@ -117,7 +114,6 @@ impl<'a> ReadTables<'a> {
         let (group_k, groups) = of_groups.as_ref().map_or((None, 0), |found| (Some(found.k), found.classes));
         Ok(Findings {
             counted: Counted::Rows,
-            rows: n_rows,
             persons: of_groups.as_ref().map_or(n_rows, |found| found.rows),
             classes: sizes.len() as u64,
             k,
@@ -126,21 +122,15 @@ impl<'a> ReadTables<'a> {
             highest_risk: 1.0 / k as f64,
             average_risk: sizes.len() as f64 / n_rows as f64,
             sensitive: of_groups.map_or_else(Vec::new, |found| found.sensitive),
-            unmet: Vec::new(),
             skipped,
-            suppressed: None,
-            tables: Vec::new(),
-            audiences: Vec::new(),
-            coalitions: Vec::new(),
-            collusion_k: None,
             joined: Some(JoinedFindings { groups, group_k, presence: None, together: None, together_within: None }),
-            loss: None,
+            ..Findings::uncounted(n_rows)
         })
     }
 
-    /// Groups in which there can't be a person of the values in every class.
+    /// Groups whose sensitive rows can't belong to the rows of the group. Each class must hold a private person.
     fn mismatch(&self, values: &[u32], rows: RegisterRows) -> Vec<Violation> {
-        // Classes, rows and values per group.
+        // For each group, the number of its classes, rows and sensitive rows.
         let mut counts: BTreeMap<u32, (u64, u64, u64)> = BTreeMap::new();
         for class in 0..self.classes.len() {
             let members = self.classes.rows(class);

@@ -1,4 +1,4 @@
-//! Counting what a release beside a register shows, when it is known where each row comes from.
+//! Counts a release beside a register, if it is known where each row comes from.
 
 use std::cmp::Ordering;
 
@@ -10,16 +10,17 @@ use rayon::prelude::*;
 use super::crowd::{Boxes, said_otherwise};
 use super::faces::Faces;
 use super::presence::{Sureness, asked_k};
-use super::{AskedOfJoin, CellsOf, Heads, Shown, Values};
+use super::{AskedOfJoin, CellsOf, Heads, JoinedRows, SensitiveRows, classes_of};
 use crate::count::cells::CellIds;
 use crate::count::grouping::Classes;
 use crate::count::roll::{Roll, Sensitive, Shares, own_ks};
 use crate::count::{count, smallest};
 use crate::reading::coverage::Coverage;
+use crate::structure::Places;
 use crate::{Counted, Findings, JoinedFindings, Violation, Violations};
 
-impl Shown<'_> {
-    /// Counts classes and groups.
+impl JoinedRows<'_> {
+    /// Counts classes and sensitive groups.
     ///
     /// # Errors
     /// Everything that is wrong.
@@ -30,7 +31,8 @@ impl Shown<'_> {
         asked: AskedOfJoin<'_>,
     ) -> Result<Findings, Violations> {
         let mut violations = Vec::new();
-        let classes = self.classes();
+        let cells = self.quasi.iter().map(|(labels, ids)| CellIds::by_text(ids, labels));
+        let classes = classes_of(cells, &self.groups);
         let is_private = |row: u32| (self.rows[row as usize] as usize) < joined.n_microdata;
         let n_private: Vec<u32> = (0..classes.len())
             .map(|class| classes.rows(class).iter().filter(|&&row| is_private(row)).count() as u32)
@@ -84,7 +86,6 @@ impl Shown<'_> {
         let (group_k, groups) = of_groups.as_ref().map_or((None, 0), |found| (Some(found.k), found.classes));
         Ok(Findings {
             counted: Counted::Persons,
-            rows: self.rows.len() as u64,
             persons: n_persons,
             classes: classes.len() as u64,
             k,
@@ -93,13 +94,6 @@ impl Shown<'_> {
             highest_risk: 1.0 / k as f64,
             average_risk: risk / n_persons.max(1) as f64,
             sensitive: of_groups.map_or_else(Vec::new, |found| found.sensitive),
-            unmet: Vec::new(),
-            skipped: Vec::new(),
-            suppressed: None,
-            tables: Vec::new(),
-            audiences: Vec::new(),
-            coalitions: Vec::new(),
-            collusion_k: None,
             joined: Some(JoinedFindings {
                 groups,
                 group_k,
@@ -107,17 +101,8 @@ impl Shown<'_> {
                 together,
                 together_within: None,
             }),
-            loss: None,
+            ..Findings::uncounted(self.rows.len() as u64)
         })
-    }
-
-    /// Rows with the same cells and group.
-    fn classes(&self) -> Classes {
-        let mut cells: Vec<CellIds<'_>> =
-            self.quasi.iter().map(|(labels, ids)| CellIds::by_text(ids, labels)).collect();
-        let most = self.groups.iter().copied().max().unwrap_or(0);
-        cells.push(CellIds::by_id(self.groups.as_slice(), most as usize + 1));
-        Classes::group(&cells.iter().collect::<Vec<_>>(), self.rows.len())
     }
 
     /// How many persons count in each class.
@@ -146,7 +131,8 @@ impl Shown<'_> {
         }
     }
 
-    /// Per row whether its person counts in it: its cells hold what the register says of the person, too.
+    /// For each row, whether its person counts: the cells must also cover the values that the register gives the
+    /// person.
     fn counting_rows(&self, joined: &JoinedRegister) -> Vec<bool> {
         let mut counts = vec![true; self.rows.len()];
         let others: Vec<(usize, u32)> = self
@@ -209,23 +195,22 @@ impl Shown<'_> {
         violations
     }
 
-    /// Private persons who are not once in the sensitive table, or there in another group; groups that are not numbered
-    /// in the released order.
-    fn misplaced(&self, values: &Values<'_>, n_microdata: usize) -> Vec<Violation> {
+    /// Private persons who are missing from the sensitive table, listed there several times or in another group; and
+    /// groups that are not numbered in the order of the released rows.
+    fn misplaced(&self, values: &SensitiveRows<'_>, n_microdata: usize) -> Vec<Violation> {
         let mut violations = Vec::new();
         let mut group_of_private = vec![NULL; n_microdata];
         for (row, &source) in self.rows.iter().enumerate().filter(|(_, source)| (**source as usize) < n_microdata) {
             group_of_private[source as usize] = self.groups[row];
         }
         let n_released = group_of_private.iter().filter(|&&group| group != NULL).count();
-        let (mut n, mut first_row) = (0, 0);
+        let mut in_other_group = Places::default();
         for (row, (&source, &group)) in (1..).zip(values.rows.iter().zip(&values.groups)) {
             if group_of_private[source as usize] != group || group == NULL {
-                n += 1;
-                first_row = if first_row == 0 { row } else { first_row };
+                in_other_group.add(row);
             }
         }
-        if n > 0 {
+        if let Some((n, first_row)) = in_other_group.found() {
             violations.push(Violation::OtherGroup { n, first_row });
         }
         if values.rows.len() != n_released {
@@ -246,8 +231,8 @@ impl Shown<'_> {
     }
 }
 
-impl Values<'_> {
-    /// Counts every requirement on the private persons of each group.
+impl SensitiveRows<'_> {
+    /// Counts every requirement for the private persons of each group.
     fn count(&self, original: &Table, requirements: &[Requirement]) -> Result<Findings, Violations> {
         let mut violations = Vec::new();
         let rows = (self.cells == CellsOf::PrivateRows).then_some(self.rows);
@@ -262,7 +247,7 @@ impl Values<'_> {
         count(&roll, requirements)
     }
 
-    /// The first row that does not stand by its group and cells: an order of its own could tell whose it is.
+    /// The first row that is not sorted by group and cells. Any other order could tell whose row it is.
     fn out_of_order(&self) -> Option<Violation> {
         let place = |row: usize| match self.cells {
             CellsOf::PrivateRows => self.rows[row] as usize,
@@ -279,14 +264,14 @@ impl Values<'_> {
     }
 }
 
-/// Classes that are so, and the first row of them.
-fn classes_where(classes: &Classes, is_so: impl Fn(usize) -> bool) -> Option<(u64, u64)> {
-    let found: Vec<u64> =
-        (0..classes.len()).filter(|&class| is_so(class)).map(|class| u64::from(classes.rows(class)[0]) + 1).collect();
+/// The number of classes that are wrong, and the first row of them, numbered from 1.
+pub(super) fn classes_where(classes: &Classes, is_wrong: impl Fn(usize) -> bool) -> Option<(u64, u64)> {
+    let wrong = (0..classes.len()).filter(|&class| is_wrong(class));
+    let found: Vec<u64> = wrong.map(|class| u64::from(classes.rows(class)[0]) + 1).collect();
     found.iter().min().map(|&first_row| (found.len() as u64, first_row))
 }
 
-/// Classes of fewer persons than they need.
+/// The violation if classes have fewer persons than they need.
 pub(super) fn unmet(requirement: &Requirement, classes: &Classes, sizes: &[u64], needed: &[u64]) -> Option<Violation> {
     let fails = |class: usize| sizes[class] < needed[class];
     let (n_classes, first_row) = classes_where(classes, fails)?;

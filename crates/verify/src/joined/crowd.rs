@@ -1,10 +1,13 @@
-//! [`Boxes`]: which classes hold a person of private table and register, and how many persons each class holds.
+//! [`Boxes`]: which classes cover a person of the private table or the register, and the crowd of each class: how many
+//! persons it covers.
 //!
-//! A person of whom the register says something else than the private table counts where the cells hold both.
+//! If the register and the private table give a person different values, the person counts only in classes that cover
+//! both.
 //!
 //! # Cost
-//! The index is over the classes, and persons stream by: nothing is kept per register person but one bit. A person visits
-//! one leaf of the index where classes don't overlap, at one or two comparisons per level, on all cores.
+//! The index is over the classes, and persons are looked up one after another on all cores. Only one bit is kept per
+//! register person. If classes don't overlap, a person visits one leaf of the index, with one or two comparisons per
+//! level.
 
 use kohort_model::{InRegister, JoinedRegister, Texts};
 use rayon::prelude::*;
@@ -12,37 +15,38 @@ use rayon::prelude::*;
 use super::Heads;
 use crate::reading::coverage::{Coverage, Runs};
 
-/// What the cells of each class hold, found by person.
+/// An index of classes by the values that their cells cover.
 pub(super) struct Boxes<'a> {
     joined: &'a JoinedRegister,
     runs: Vec<Runs>,
-    /// Per class and column the positions its cells hold, from the first to before the last.
+    /// For each class and column, the positions that its cells cover (the end excluded).
     sides: Vec<(u32, u32)>,
     /// Classes in the order of the index.
     order: Vec<u32>,
-    nodes: Vec<Node>,
+    nodes: Vec<BoxNode>,
 }
 
-/// Classes that stand next to each other in `order`.
-enum Node {
-    /// Few enough to look at each of them.
+/// A range of classes in `order`.
+enum BoxNode {
+    /// So few classes that each is compared.
     Few { start: u32, end: u32 },
-    /// Two halves, told apart by one column: there all of the first end before `first_ends`, and all of the second start
-    /// at `second_starts` or later. The first is the node `first`, the second follows it.
+    /// Two halves. In one column, all classes of the first half end before `first_ends`, and all classes of the second
+    /// half start at `second_starts` or later. The first half is the node `first`, and the second one follows it.
     Halves { column: u32, first_ends: u32, second_starts: u32, first: u32 },
 }
 
-/// A position in a column, by which classes are put in two halves.
+/// A position in a column that divides classes into two halves.
 struct Cut {
     column: usize,
-    /// The sum of both ends of the first class of the second half; ends are summed because a middle may be no position.
+    /// The sum of both ends of a class, at which the second half begins. Sums are used because the middle of a class
+    /// may lie between two positions.
     at: u64,
-    /// Classes that lie across the cut, and a quarter of how far the halves are from equal.
+    /// The number of classes that lie across the cut, plus a quarter of the imbalance of the halves.
     cost: usize,
 }
 
 impl Cut {
-    /// The cut at the median of the middles of classes, or none where all middles are the same.
+    /// The cut at the median of the middles of classes; `None` if all middles are the same.
     fn of(column: usize, classes: &[u32], side: impl Fn(u32, usize) -> (u32, u32)) -> Option<Cut> {
         let sum = |class: u32| {
             let (from, to) = side(class, column);
@@ -50,7 +54,7 @@ impl Cut {
         };
         let mut sums: Vec<u64> = classes.iter().map(|&class| sum(class)).collect();
         let (lower, &mut median, upper) = sums.select_nth_unstable(classes.len() / 2);
-        // Classes with the same middle stay together, so that a column of few values is cut between values.
+        // Classes with the same middle stay together, so that a column with few values is cut between values.
         let at = if lower.iter().any(|&sum| sum < median) {
             median
         } else {
@@ -70,24 +74,25 @@ impl Cut {
     }
 }
 
-/// Nodes of at most so many classes are not halved.
+/// Nodes with at most this many classes are not halved.
 const LEAF: usize = 6;
 
-/// How many rows a thread takes at once.
+/// The number of rows that a thread takes at once.
 const BLOCK: usize = 1 << 14;
 
-/// Rows whose bits are in one word.
+/// The number of rows whose bits are in one word.
 const ROWS_PER_WORD: usize = u64::BITS as usize;
 
 impl<'a> Boxes<'a> {
-    /// `labels` are those of each quasi column of the release, and `cells` of each class one label per column.
+    /// An index of classes. `labels` are the labels of each quasi column of the release, and `cells` holds one label
+    /// per column for each class.
     pub(super) fn new(joined: &'a JoinedRegister, labels: &[&Texts], cells: &[Vec<u32>]) -> Self {
         let columns = joined.rows.columns.par_iter().zip(labels);
         let runs: Vec<Runs> = columns.map(|(column, labels)| Runs::new(&Coverage::new(column, labels))).collect();
         let side = |cells: &Vec<u32>| runs.iter().zip(cells).map(|(runs, &label)| runs.run(label)).collect::<Vec<_>>();
         let sides: Vec<(u32, u32)> = cells.iter().flat_map(side).collect();
         let order = (0..cells.len() as u32).collect();
-        let all = Node::Few { start: 0, end: cells.len() as u32 };
+        let all = BoxNode::Few { start: 0, end: cells.len() as u32 };
         let mut boxes = Boxes { joined, runs, sides, order, nodes: vec![all] };
         let mut next = 0;
         while next < boxes.nodes.len() {
@@ -101,20 +106,20 @@ impl<'a> Boxes<'a> {
         self.runs.len()
     }
 
-    /// What the cells of a class hold.
+    /// The positions that the cells of a class cover, column by column.
     pub(super) fn sides(&self, class: usize) -> &[(u32, u32)] {
         &self.sides[class * self.n_columns()..][..self.n_columns()]
     }
 
-    /// Where a joined row stands.
+    /// The positions of the cells of a row of the join.
     pub(super) fn place(&self, row: usize) -> Vec<u32> {
         let columns = self.runs.iter().zip(&self.joined.rows.columns);
         columns.map(|(runs, column)| runs.position(column.ids[row])).collect()
     }
 
-    /// Gives a node of many classes two halves, by the cut that the fewest of them lie across.
+    /// Divides a node with many classes into two halves, by the cut with the least cost.
     fn halve(&mut self, node: usize) {
-        let Node::Few { start, end } = self.nodes[node] else { return };
+        let BoxNode::Few { start, end } = self.nodes[node] else { return };
         if (end - start) as usize <= LEAF {
             return;
         }
@@ -132,11 +137,11 @@ impl<'a> Boxes<'a> {
         let second_starts = second.iter().map(|&class| side(class, cut.column).0).min().unwrap_or(u32::MAX);
         let middle = start + half as u32;
         let (column, first) = (cut.column as u32, self.nodes.len() as u32);
-        self.nodes[node] = Node::Halves { column, first_ends, second_starts, first };
-        self.nodes.extend([Node::Few { start, end: middle }, Node::Few { start: middle, end }]);
+        self.nodes[node] = BoxNode::Halves { column, first_ends, second_starts, first };
+        self.nodes.extend([BoxNode::Few { start, end: middle }, BoxNode::Few { start: middle, end }]);
     }
 
-    /// Calls for each class whose cells hold a joined row. `open` and `place` are working memory.
+    /// Calls `found` for each class whose cells cover a row of the join.
     fn each_holding(&self, row: u32, working: &mut Working, mut found: impl FnMut(u32)) {
         let Working { place, open } = working;
         place.clear();
@@ -147,11 +152,11 @@ impl<'a> Boxes<'a> {
         open.push(0u32);
         while let Some(node) = open.pop() {
             match self.nodes[node as usize] {
-                Node::Few { start, end } => {
+                BoxNode::Few { start, end } => {
                     let classes = &self.order[start as usize..end as usize];
                     classes.iter().filter(|&&class| holds(self.sides(class as usize))).for_each(|&class| found(class));
                 }
-                Node::Halves { column, first_ends, second_starts, first } => {
+                BoxNode::Halves { column, first_ends, second_starts, first } => {
                     let at = place[column as usize];
                     if at < first_ends {
                         open.push(first);
@@ -164,7 +169,7 @@ impl<'a> Boxes<'a> {
         }
     }
 
-    /// Whether the cells of a class hold a joined row.
+    /// Whether the cells of a class cover a row of the join.
     fn holds(&self, class: u32, row: u32) -> bool {
         let columns = self.runs.iter().zip(&self.joined.rows.columns).zip(self.sides(class as usize));
         columns.into_iter().all(|((runs, column), &(from, to))| {
@@ -173,7 +178,7 @@ impl<'a> Boxes<'a> {
         })
     }
 
-    /// Looks once at every person. The first `n_origins` joined rows can be origins of released rows.
+    /// Counts the crowd of each class. Only the first `n_origins` rows of the join can be origins of released rows.
     pub(super) fn count(&self, n_origins: usize) -> Crowd {
         let n_rows = self.joined.n_microdata + self.joined.n_register;
         let n_classes = self.order.len();
@@ -182,7 +187,7 @@ impl<'a> Boxes<'a> {
         let (heads, held_alone) = shared
             .par_chunks_mut(BLOCK / ROWS_PER_WORD)
             .enumerate()
-            // Each part of the work counts for all classes, so parts are few.
+            // Each part of the work has counters for all classes, so there should be few parts.
             .with_min_len(n_rows.div_ceil(BLOCK).div_ceil(4 * rayon::current_num_threads()))
             .fold(
                 || (nobody(), Working::default()),
@@ -218,7 +223,7 @@ impl<'a> Boxes<'a> {
         Crowd { heads, held_alone, shared }
     }
 
-    /// Per class which of the first `n_rows` joined rows its cells hold.
+    /// For each class, which of the first `n_rows` rows of the join its cells cover.
     pub(super) fn held_rows(&self, n_rows: usize) -> Vec<Vec<u32>> {
         let mut rows = vec![Vec::new(); self.order.len()];
         let mut working = Working::default();
@@ -228,16 +233,16 @@ impl<'a> Boxes<'a> {
         rows
     }
 
-    /// Per class the rows it still lacks when each origin is given to one class that holds it: to its only one, or to the
-    /// one with the fewest to spare of those it holds, of which `held` is an estimate. All zeros prove that there are
-    /// rows for all; anything else proves nothing.
+    /// How many origins each class lacks after a quick assignment: each origin goes to a class that covers it, and of
+    /// several to the one that has the fewest to spare. `held` estimates how many each class covers. If no class lacks
+    /// any, there are origins for all rows. Otherwise the result proves nothing.
     pub(super) fn lacking_by_turns(&self, crowd: &Crowd, needs: &[u32], held: &[u64]) -> Vec<u32> {
         let mut lacking: Vec<u32> =
             needs.iter().zip(&crowd.held_alone).map(|(&need, &alone)| need.saturating_sub(alone)).collect();
         let mut n_lacking: u64 = lacking.iter().map(|&need| u64::from(need)).sum();
         let others = held.iter().zip(&crowd.held_alone).map(|(&held, &alone)| held as i64 - i64::from(alone));
         let mut spare: Vec<i64> = others.zip(&lacking).map(|(others, &lacking)| others - i64::from(lacking)).collect();
-        // Blocks of rows are placed on all cores, and handed out in their order.
+        // Blocks of rows are looked up on all cores, and assigned in their order.
         let words_at_once = BLOCK / ROWS_PER_WORD * rayon::current_num_threads();
         for (part, words) in crowd.shared.chunks(words_at_once).enumerate() {
             if n_lacking == 0 {
@@ -282,25 +287,26 @@ impl<'a> Boxes<'a> {
     }
 }
 
-/// How many persons classes hold, and which rows more than one of them holds.
+/// The crowds of all classes, and the rows that several classes cover.
 pub(super) struct Crowd {
-    /// Per class the persons its cells hold.
+    /// The persons whom the cells of each class cover.
     pub(super) heads: Vec<Heads>,
-    /// Per class the origins that no other class holds.
+    /// For each class, the number of origins that no other class covers.
     held_alone: Vec<u32>,
-    /// A bit per joined row, set for origins that several classes hold. Mostly classes don't overlap, so few are looked
-    /// at again.
+    /// One bit per row of the join, set for origins that several classes cover. There are few, because classes seldom
+    /// overlap.
     shared: Vec<u64>,
 }
 
-/// Memory that is used again for each row.
+/// Buffers that are reused for each row.
 #[derive(Default)]
 struct Working {
     place: Vec<u32>,
     open: Vec<u32>,
 }
 
-/// The joined row that says something else of the person of a joined row.
+/// The row of the join with the values that the register gives to a private person, if they differ from the private
+/// ones.
 pub(super) fn said_otherwise(joined: &JoinedRegister, row: u32) -> Option<u32> {
     match joined.persons.get(row as usize)? {
         InRegister::Differs(other) => Some(*other),

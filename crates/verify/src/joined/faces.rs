@@ -1,60 +1,62 @@
 //! [`Faces`]: an attack on releases whose boxes were fitted to the private persons.
 //!
-//! A publisher who leaves register rows out where that shrinks a box shows who is private: a class of n rows where k
-//! are enough could do without n - k of them. If so few register persons lie on one face of its box that the class could
-//! do without all of them, it would show a smaller box, unless one of them is private. So the attacker concludes that
-//! one is. In columns with a hierarchy the same holds for those outside of one child of the node that is shown.
+//! Suppose that a publisher leaves out register rows to make boxes smaller. A class of n rows needs only k of them, so
+//! n - k can be left out. If at most n - k persons lie on one face of its box, leaving them out would make the box
+//! smaller. If the class still shows the larger box, the attacker concludes that one of them is private. In columns
+//! with a hierarchy, the same holds for the persons outside of one child of the node that is shown.
 //!
 //! # Guarantee
-//! The attack works only if its conclusions are right more often than chance allows, were everybody of a class equally
-//! likely to be private. Chance does so much once in a billion releases, so a release whose boxes don't depend on who is
-//! private is not accused. It also must not be refused by who happens to lie on a face: the persons who don't would
-//! then be surer than their share.
+//! The attack counts as working only if its conclusions are right much more often than they would be by chance, if
+//! everybody in a class were equally likely to be private. By chance, they would be right that often only once in a
+//! billion releases, so a release whose boxes don't depend on who is private is not refused by mistake. A release must
+//! not be refused because of who happens to lie on a face, because readers would then be surer than before about the
+//! persons who don't.
 //!
-//! # Paper   the tail is Chernoff's: persons of a class are drawn without replacement, so conclusions about different
-//! persons are negatively associated
+//! # Paper   The bound is Chernoff's. It applies because the private persons of a class are drawn without replacement, so
+//! conclusions about different persons are negatively associated.
 
 use std::collections::{BTreeMap, HashSet};
 
 use kohort_model::{Column, Hierarchy, InRegister, JoinedRegister, NULL};
 use rayon::prelude::*;
 
-use super::Shown;
+use super::JoinedRows;
 use crate::count::grouping::Classes;
 
-/// The logarithm of how seldom chance may be as right as an attack that is taken for a working one: a billionth.
+/// The attack works if its conclusions would be right that often by chance with a probability below a billionth. This
+/// is the natural logarithm of a billionth.
 const CHANCE: f64 = -20.7;
 
-/// What the attack is run on.
+/// The release that is attacked.
 pub(super) struct Faces<'a> {
-    pub(super) shown: &'a Shown<'a>,
+    pub(super) shown: &'a JoinedRows<'a>,
     pub(super) classes: &'a Classes,
     pub(super) joined: &'a JoinedRegister,
-    /// Private persons per class.
+    /// The number of private persons in each class.
     pub(super) n_private: &'a [u32],
     pub(super) k: u32,
 }
 
-/// A conclusion: one of these persons is private. Persons are joined rows.
+/// A conclusion: one of these persons is private. Persons are given as rows of the join.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Claim {
     persons: Vec<u32>,
     class: usize,
 }
 
-/// Conclusions about equally many persons.
+/// How often conclusions about equally many persons are right.
 #[derive(Clone, Copy, Debug, Default)]
 struct Record {
     n: u64,
     right: u64,
-    /// How many are right by chance.
+    /// The number of conclusions that would be right by chance.
     by_chance: f64,
 }
 
 impl Faces<'_> {
-    /// How sure the attack makes its reader that one person is private; `None` where it does not work.
+    /// How sure the attack makes a reader that one person is private; `None` if it does not work.
     pub(super) fn attack(&self) -> Option<f64> {
-        let order: Vec<Order<'_>> = self.joined.rows.columns.par_iter().map(Order::of).collect();
+        let order: Vec<ValueOrder<'_>> = self.joined.rows.columns.par_iter().map(ValueOrder::of).collect();
         let mut claims: Vec<Claim> =
             (0..self.classes.len()).into_par_iter().flat_map_iter(|class| self.claims(class, &order)).collect();
         claims.par_sort_unstable_by(|a, b| a.persons.len().cmp(&b.persons.len()).then_with(|| a.cmp(b)));
@@ -78,8 +80,8 @@ impl Faces<'_> {
             .max_by(f64::total_cmp)
     }
 
-    /// What the attacker concludes from one class.
-    fn claims(&self, class: usize, order: &[Order<'_>]) -> Vec<Claim> {
+    /// The conclusions from one class.
+    fn claims(&self, class: usize, order: &[ValueOrder<'_>]) -> Vec<Claim> {
         let rows = self.classes.rows(class);
         let spare = rows.len().saturating_sub(self.k as usize);
         if spare == 0 {
@@ -104,32 +106,32 @@ impl Faces<'_> {
     }
 }
 
-/// A person of a class: the joined row of their cells, and that of where the register says they are.
+/// A person of a class: the row of the join with their cells, and the row with the values that the register gives them.
 #[derive(Clone, Copy)]
 struct Member {
     source: u32,
     place: Option<u32>,
 }
 
-/// How the values of a column lie.
-enum Order<'a> {
-    /// In a row: the rank of each text.
+/// How the values of a column are arranged.
+enum ValueOrder<'a> {
+    /// In an order: the rank of each text.
     Ranks(Vec<u32>),
     /// In a tree: the leaf of each text.
     Tree(&'a Hierarchy, Vec<u32>),
-    /// Beside each other.
+    /// Without any order.
     Apart,
 }
 
-impl<'a> Order<'a> {
-    fn of(column: &'a Column) -> Order<'a> {
+impl<'a> ValueOrder<'a> {
+    fn of(column: &'a Column) -> ValueOrder<'a> {
         let ids = 0..column.texts.len() as u32;
         if let Some(hierarchy) = &column.hierarchy {
             let leaf = |id: u32| hierarchy.leaf(column.texts.get(id)).unwrap_or(NULL);
-            return Order::Tree(hierarchy, ids.map(leaf).collect());
+            return ValueOrder::Tree(hierarchy, ids.map(leaf).collect());
         }
         if !column.value_type.is_ordered() {
-            return Order::Apart;
+            return ValueOrder::Apart;
         }
         let mut sorted: Vec<u32> = ids.collect();
         sorted.par_sort_by_cached_key(|&id| column.value(id));
@@ -139,20 +141,21 @@ impl<'a> Order<'a> {
             rank += u32::from(position > 0 && column.value(sorted[position - 1]) != column.value(id));
             ranks[id as usize] = rank;
         }
-        Order::Ranks(ranks)
+        ValueOrder::Ranks(ranks)
     }
 
-    /// Register persons on each face of a box. `cell` is the cell of a joined row; a class with nulls has no faces.
+    /// The register persons on each face of a box. `cell` gives the cell of a row of the join. A class with nulls has
+    /// no faces.
     fn faces(&self, members: &[Member], cell: impl Fn(u32) -> u32) -> Vec<Vec<u32>> {
         let places = || members.iter().filter_map(|member| Some((member.source, cell(member.place?))));
         let cells = || places().map(|(_, cell)| cell).chain(members.iter().map(|member| cell(member.source)));
         if cells().any(|cell| cell == NULL) {
             return Vec::new();
         }
-        // Persons in each part of the box, where leaving a part, or all but one, would make it smaller.
+        // The persons in each part of the box. Without those outside of one part, the box would shrink to this part.
         let mut parts: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         match self {
-            Order::Ranks(ranks) => {
+            ValueOrder::Ranks(ranks) => {
                 let rank = |cell: u32| ranks[cell as usize];
                 let (first, last) =
                     cells().fold((u32::MAX, 0), |(lo, hi), cell| (lo.min(rank(cell)), hi.max(rank(cell))));
@@ -162,8 +165,8 @@ impl<'a> Order<'a> {
                 let at = |end: u32| places().filter(|&(_, cell)| rank(cell) == end).map(|(person, _)| person).collect();
                 return vec![at(first), at(last)];
             }
-            Order::Apart => places().for_each(|(person, cell)| parts.entry(cell).or_default().push(person)),
-            Order::Tree(hierarchy, leaves) => {
+            ValueOrder::Apart => places().for_each(|(person, cell)| parts.entry(cell).or_default().push(person)),
+            ValueOrder::Tree(hierarchy, leaves) => {
                 let leaf = |cell: u32| leaves[cell as usize];
                 if cells().any(|cell| leaf(cell) == NULL) {
                     return Vec::new();
@@ -181,7 +184,7 @@ impl<'a> Order<'a> {
     }
 }
 
-/// The lowest node that is above all leaves.
+/// The lowest node above all of these leaves.
 fn common_node(hierarchy: &Hierarchy, leaves: impl Iterator<Item = u32>) -> Option<u32> {
     let mut leaves: Vec<u32> = leaves.collect();
     leaves.sort_unstable();
@@ -195,7 +198,7 @@ fn common_node(hierarchy: &Hierarchy, leaves: impl Iterator<Item = u32>) -> Opti
 }
 
 impl Record {
-    /// Whether chance is as right so seldom that it can't be the reason.
+    /// Whether the conclusions are right so often that chance can't be the reason.
     fn is_beyond_chance(self) -> bool {
         let n = self.n as f64;
         let (right, by_chance) = (self.right as f64 / n, self.by_chance / n);

@@ -1,18 +1,20 @@
-//! [`check_join`]: whether a private table and a register were joined person by person as their texts say.
+//! [`check_join`]: whether a private table and a register were joined person by person, judged by their texts.
 //!
 //! # Guarantee
-//! Register persons that count beside the private ones are different persons. Where there is a key, no two of them have a
-//! key of the same value, and no private person has it either. Without a key no row of theirs equals, in all quasi values,
-//! a private row that was found in no register. A register row was read for every private person said to be in the
-//! register: one of the same key, and of the same values where it is said so. Texts that stand for others mean the same.
+//! - Register persons who count beside the private ones are different persons. With a key, no two of them have keys of
+//!   the same value, and no private person has such a key, either. Without a key, none of their rows equals, in all
+//!   quasi values, a private row that was found in no register.
+//! - For every private person who is said to be in the register, a register row was read: one with the same key, and
+//!   with the same values if the join says so.
+//! - A text of the register that was replaced by another spelling still means the same value.
 //!
-//! Values are read by [`meaning`], not as the reader reads them. Not checked is what the join leaves out: rows of a
-//! second register that equal rows of the first, contradicting rows and incomplete ones. A mistake there counts too many
-//! persons only where it forgets to leave out a row without a key.
+//! Values are read by [`meaning`], which is independent of the reader. Rows that the join leaves out are not checked:
+//! rows of a second register that equal rows of the first, contradicting rows, and incomplete rows. A mistake there
+//! counts too many persons only if a row without a key should have been left out and was not.
 //!
 //! # Cost
-//! One pass over the register persons and what tells private persons apart; with a key also a sorted copy of 8 bytes per
-//! register person.
+//! One pass over the register persons and the private persons; with a key, also a sorted copy of 8 bytes per register
+//! person.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
@@ -23,9 +25,9 @@ use rayon::prelude::*;
 use super::ToldApart;
 use crate::Violation;
 use crate::reading::meaning::{key_print, meaning};
-use crate::structure::place;
+use crate::structure::{Places, place};
 
-/// What is wrong with a join of this table.
+/// Everything that is wrong with a join of this private table.
 pub(super) fn check_join(original: &Table, joined: &JoinedRegister, told_apart: ToldApart) -> Vec<Violation> {
     if !has_its_rows(original, joined) {
         return vec![Violation::JoinOfAnother];
@@ -56,7 +58,7 @@ pub(super) fn check_join(original: &Table, joined: &JoinedRegister, told_apart: 
     violations
 }
 
-/// Whether the join has the private table's quasi cells, and rows for everything that it points to.
+/// Whether the join has the quasi cells of the private table, and every row and text that it refers to.
 fn has_its_rows(original: &Table, joined: &JoinedRegister) -> bool {
     let n_persons = joined.n_microdata + joined.n_register;
     let counts = [joined.n_microdata, joined.persons.len()].iter().all(|&n| n == original.n_rows);
@@ -83,7 +85,7 @@ fn has_its_rows(original: &Table, joined: &JoinedRegister) -> bool {
         })
 }
 
-/// Per text of a column a number, the same for texts that mean the same. A text of no meaning is like no other.
+/// A number for each text of a column, the same for texts that mean the same. A text without a meaning equals no other.
 fn value_numbers(column: &Column) -> Vec<u32> {
     let mut numbers = HashMap::with_capacity(column.texts.len());
     let number = |(id, text)| match meaning(text, column.value_type, &column.notation) {
@@ -93,10 +95,10 @@ fn value_numbers(column: &Column) -> Vec<u32> {
     (0..).zip(column.texts.iter()).map(number).collect()
 }
 
-/// Which joined rows have the same values.
+/// Compares rows of the join by their values.
 struct Alike<'a> {
     joined: &'a JoinedRegister,
-    /// Per column and text a number of its value.
+    /// The number of the value of each text of each column.
     values: Vec<Vec<u32>>,
 }
 
@@ -119,7 +121,8 @@ impl Alike<'_> {
         hasher.finish()
     }
 
-    /// Private rows of which the register is said to say the same, or not, and it is otherwise.
+    /// Private rows for which the join says that the register has the same values although it has others, or the
+    /// reverse.
     fn misread(&self) -> Option<Violation> {
         let persons = &self.joined.persons;
         let (n, first_row) = place(persons.len(), |row| match persons[row] {
@@ -135,7 +138,7 @@ impl Alike<'_> {
         let absent = (0..).zip(&self.joined.persons).filter(|(_, person)| **person == InRegister::Absent);
         let mut rows: Vec<(u64, u32)> = absent.map(|(row, _)| (self.hash(row as usize), row)).collect();
         rows.sort_unstable();
-        // Most register persons are like none of them, and are told so by one bit.
+        // A Bloom filter: for most register persons, one bit shows that they equal none of these rows.
         let n_bits = (rows.len() * 16).next_power_of_two().max(64);
         let mut bits = vec![0u64; n_bits / 64];
         let bit = |hash: u64| hash as usize & (n_bits - 1);
@@ -159,7 +162,7 @@ impl Alike<'_> {
     }
 }
 
-/// Persons of one key who count as several.
+/// Persons who are counted several times although they have one key.
 fn check_keys(original: &Table, joined: &JoinedRegister) -> Vec<Violation> {
     let n_behind = joined.rows.n_rows - joined.n_microdata;
     let Some(person) = original.person_column().filter(|_| joined.key_prints.len() <= n_behind) else {
@@ -201,16 +204,16 @@ fn check_keys(original: &Table, joined: &JoinedRegister) -> Vec<Violation> {
     violations
 }
 
-/// Private persons with several rows, by keys of the same value.
+/// Private persons with several rows, that is, with several keys of the same value.
 fn person_twice(person: &Column) -> Option<Violation> {
     let mut met = HashMap::with_capacity(person.texts.len());
     let of_texts: Vec<u64> = person.texts.iter().map(key_print).collect();
-    let (mut n, mut first_row) = (0, 0);
+    let mut repeated = Places::default();
     for (row, &id) in (1..).zip(&person.ids) {
         if id == NULL || met.insert(of_texts[id as usize], ()).is_some() {
-            n += 1;
-            first_row = if first_row == 0 { row } else { first_row };
+            repeated.add(row);
         }
     }
-    (n > 0).then(|| Violation::PersonTwice { column: person.name.clone(), n, first_row })
+    let (n, first_row) = repeated.found()?;
+    Some(Violation::PersonTwice { column: person.name.clone(), n, first_row })
 }

@@ -1,11 +1,11 @@
 //! How sure a reader who has the register can be that somebody is in the private table.
 //!
-//! Where register rows are released, a reader sees per sensitive group how many private persons it has and which
-//! classes it consists of, and knows that each of these holds one at least. So of a group of T private persons in m
-//! classes, T - (m - 1) can be in one class, and no more. Where `delta_presence` is asked, every class was counted to
-//! keep to it, which a reader knows as well. If rows and boxes don't depend on who is private, everybody of a class is
-//! as likely as everybody else to be one of them, and the share of the class bounds how sure a reader can be. Whether
-//! they do depend on it is what [`Faces`] tests.
+//! If register rows are released, a reader sees how many private persons each sensitive group has and of which classes
+//! it consists, and knows that each class holds at least one. So if a group has T private persons in m classes, at most
+//! T - (m - 1) of them are in one class. If `delta_presence` is required, every class keeps to its bounds, which a
+//! reader knows as well. If rows and boxes don't depend on who is private, everybody in a class is equally likely to be
+//! private, and the share of private persons in the class bounds how sure a reader can be. [`Faces`] tests whether they
+//! do depend on it.
 
 use std::collections::HashMap;
 
@@ -13,30 +13,30 @@ use kohort_model::spec::RegisterRows;
 use kohort_model::{InRegister, JoinedRegister, Presence, Requirement};
 
 use super::faces::Faces;
-use super::{AskedOfJoin, Shown};
+use super::{AskedOfJoin, JoinedRows};
 use crate::Violation;
 use crate::count::grouping::Classes;
 
-/// What classes tell about presence.
+/// What the classes tell about presence.
 pub(super) struct Sureness {
     pub(super) shares: Presence,
-    /// Classes beyond the bounds asked for.
+    /// Classes beyond the required bounds.
     beyond: Vec<usize>,
-    /// Register persons who are in no class, so that a reader rules them out.
+    /// Register persons who are in no class, so that a reader knows that they are not private.
     absent: u64,
 }
 
-/// A class as far as presence is concerned.
+/// The counts of a class that decide about presence.
 #[derive(Clone, Copy)]
-struct Counts {
+struct PresenceCounts {
     n_rows: u64,
     n_private: u64,
-    /// Private persons whom no register has.
+    /// Private persons who are in no register.
     n_absent: u64,
 }
 
 impl Sureness {
-    /// `sizes` are the persons that count in each class.
+    /// Counts presence. `sizes` are the numbers of persons who count in each class.
     pub(super) fn of(faces: &Faces<'_>, asked: AskedOfJoin<'_>, sizes: &[u64]) -> Sureness {
         let Faces { shown, classes, joined, n_private, .. } = *faces;
         let counts = |class: usize| {
@@ -47,12 +47,14 @@ impl Sureness {
             match asked.rows {
                 RegisterRows::All => {
                     let n_absent = rows.iter().filter(is_absent).count() as u64;
-                    Counts { n_rows: rows.len() as u64, n_private, n_absent }
+                    PresenceCounts { n_rows: rows.len() as u64, n_private, n_absent }
                 }
-                RegisterRows::Microdata => Counts { n_rows: sizes[class].max(n_private), n_private, n_absent: 0 },
+                RegisterRows::Microdata => {
+                    PresenceCounts { n_rows: sizes[class].max(n_private), n_private, n_absent: 0 }
+                }
             }
         };
-        let counts: Vec<Counts> = (0..classes.len()).map(counts).collect();
+        let counts: Vec<PresenceCounts> = (0..classes.len()).map(counts).collect();
         let mut shares = averages(&counts);
         let (beyond, absent) = match asked.delta_presence {
             None => (Vec::new(), 0),
@@ -70,7 +72,7 @@ impl Sureness {
         shares.highest = sureness.bound(faces, asked, &counts);
         if let Some(attack) = faces.attack().filter(|attack| *attack > shares.highest) {
             shares.highest = attack;
-            // What works on one class works on all of them.
+            // The attack is judged on all classes together, so if it works, no class is within the bounds.
             if asked.delta_presence.is_some_and(|(_, most)| attack > most + 1e-9) {
                 sureness.beyond = (0..classes.len()).collect();
             }
@@ -79,10 +81,10 @@ impl Sureness {
         sureness
     }
 
-    /// The largest share of private persons that a class can have by all that is shown.
-    fn bound(&self, faces: &Faces<'_>, asked: AskedOfJoin<'_>, counts: &[Counts]) -> f64 {
+    /// The largest share of private persons that a class can have, judged by everything that readers see.
+    fn bound(&self, faces: &Faces<'_>, asked: AskedOfJoin<'_>, counts: &[PresenceCounts]) -> f64 {
         let Faces { shown, classes, joined, k, .. } = *faces;
-        // Private persons and classes per group.
+        // For each group, the number of its private persons and classes.
         let mut groups: HashMap<u32, (u64, u64)> = HashMap::new();
         let group = |class: usize| shown.groups[classes.rows(class)[0] as usize];
         for (class, counts) in counts.iter().enumerate() {
@@ -92,10 +94,10 @@ impl Sureness {
         let left_out = left_out(shown, joined);
         let all_same = joined.persons.iter().all(|person| matches!(person, InRegister::Same(_)));
         let k = u64::from(k);
-        let share = |(class, counts): (usize, &Counts)| {
+        let share = |(class, counts): (usize, &PresenceCounts)| {
             let (n_private, n_classes) = groups[&group(class)];
             let most = n_private - (n_classes - 1) + left_out;
-            // Cells that private values made wider may be those of two classes of k, which look like one.
+            // If private values made cells wider, two classes of k rows may look like one, so assume only k rows.
             let is_one = counts.n_rows < 2 * k || all_same;
             let n_rows = if is_one { counts.n_rows + left_out } else { k };
             let share = (most as f64 / n_rows as f64).min(1.0);
@@ -107,7 +109,7 @@ impl Sureness {
         counts.iter().enumerate().map(share).fold(0.0, f64::max)
     }
 
-    /// Classes beyond the bounds asked for. Of register persons in no class a reader knows that they are absent.
+    /// The violation if classes are beyond the required bounds, or register persons are known to be absent.
     pub(super) fn violation(&self, classes: &Classes, asked: AskedOfJoin<'_>) -> Option<Violation> {
         let (least, most) = asked.delta_presence?;
         let n_classes = self.beyond.len() as u64;
@@ -117,14 +119,14 @@ impl Sureness {
     }
 }
 
-impl Counts {
+impl PresenceCounts {
     fn share(self) -> f64 {
         self.n_private as f64 / self.n_rows.max(1) as f64
     }
 
-    /// Whether persons of the class are as surely private as asked. A reader knows those whom no register has to be
-    /// private, so the others are no surer than the whole class, and may be less sure. Private persons who were left out
-    /// may be missing here.
+    /// Whether the share of private persons is within the bounds. A reader knows that persons who are in no register
+    /// are private, so the share among the others may be smaller. Private persons who were left out may be missing from
+    /// this class, so the share may also be larger.
     fn is_within(self, (least, most): (f64, f64), left_out: u64) -> bool {
         let surest = (self.n_private + left_out) as f64 / (self.n_rows + left_out).max(1) as f64;
         let n_known = self.n_rows - self.n_absent;
@@ -133,8 +135,8 @@ impl Counts {
     }
 }
 
-/// The largest and the mean share, as counted.
-fn averages(counts: &[Counts]) -> Presence {
+/// The largest and the mean share of private persons, and the number of classes that are wholly private.
+fn averages(counts: &[PresenceCounts]) -> Presence {
     let total: u64 = counts.iter().map(|counts| counts.n_private).sum();
     let sum: f64 = counts.iter().map(|counts| counts.share() * counts.n_private as f64).sum();
     Presence {
@@ -144,8 +146,8 @@ fn averages(counts: &[Counts]) -> Presence {
     }
 }
 
-/// Private persons whom the register has and the release does not: their class lacks a row, which a reader may see.
-fn left_out(shown: &Shown<'_>, joined: &JoinedRegister) -> u64 {
+/// Private persons who are in the register but not in the release. A reader may notice that their class lacks a row.
+fn left_out(shown: &JoinedRows<'_>, joined: &JoinedRegister) -> u64 {
     let mut is_released = vec![false; joined.n_microdata];
     for &row in shown.rows.iter().filter(|&&row| (row as usize) < joined.n_microdata) {
         is_released[row as usize] = true;
@@ -154,7 +156,7 @@ fn left_out(shown: &Shown<'_>, joined: &JoinedRegister) -> u64 {
     persons.filter(|(is_released, person)| !**is_released && **person != InRegister::Absent).count() as u64
 }
 
-/// The k of every class.
+/// The k that every class must reach.
 pub(super) fn asked_k(requirements: &[Requirement]) -> u32 {
     let k = |requirement: &Requirement| match requirement {
         Requirement::K(k) => *k,

@@ -6,9 +6,9 @@ use kohort_model::{Cells, JoinedRegister, Release, ReleasedColumn, ReleasedTable
 
 use crate::Violation;
 use crate::single::recoding::{KeyColumns, columns, source_rows};
-use crate::structure::{column_length, place};
+use crate::structure::{column_length, other_name, place};
 
-/// Positions of the private columns whose cells stand in the sensitive table.
+/// Positions of the private columns whose cells are released in the sensitive table.
 pub(super) fn copied_columns(original: &Table) -> Vec<usize> {
     let is_copied = |&column: &usize| match original.columns[column].role {
         Role::Sensitive | Role::Plain => true,
@@ -17,7 +17,7 @@ pub(super) fn copied_columns(original: &Table) -> Vec<usize> {
     (0..original.columns.len()).filter(is_copied).collect()
 }
 
-/// Whether tables, columns and rows are those that a release beside a register has.
+/// Checks the tables, columns and rows of a release beside a register.
 pub(super) fn check_release(
     release: &Release,
     original: &Table,
@@ -32,7 +32,7 @@ pub(super) fn check_release(
     }
     let mut violations = Vec::new();
     let table = &release.tables[0];
-    violations.extend(name(table, &original.name));
+    violations.extend(other_name(&table.name, &original.name));
     violations.extend(source_rows(&table.rows, &joined.rows));
     let most = match released_rows {
         RegisterRows::All => joined.n_microdata + joined.n_register,
@@ -52,18 +52,13 @@ pub(super) fn check_release(
     }
     groups.iter().for_each(|column| violations.extend(group_column(column, table.rows.len())));
     if let Some(values) = release.tables.get(1) {
-        violations.extend(name(values, SENSITIVE_TABLE));
+        violations.extend(other_name(&values.name, SENSITIVE_TABLE));
         violations.extend(check_values(values, original, &copied));
     }
     violations
 }
 
-fn name(table: &ReleasedTable, expected: &str) -> Option<Violation> {
-    let wrong = || Violation::TableName { table: expected.to_owned(), released: table.name.clone() };
-    (table.name != expected).then(wrong)
-}
-
-/// The group of each row, then every copied column.
+/// Checks the sensitive table: its columns are the group of each row, then every copied column.
 fn check_values(table: &ReleasedTable, original: &Table, copied: &[usize]) -> Vec<Violation> {
     let mut violations = source_rows(&table.rows, original);
     match table.columns.split_first() {

@@ -1,4 +1,5 @@
-//! The register of the paper, spoiled in every way; and an attacker who looks everybody up.
+//! Tests with the register of the paper: releases that are spoiled in every way, and an attacker who looks everybody
+//! up.
 
 use kohort_model::register::{SENSITIVE_GROUP, SENSITIVE_TABLE};
 use kohort_model::{Column, NULL, Notation, ReleasedColumn, ReleasedTable, Respelled, Role, ValueType};
@@ -6,14 +7,14 @@ use kohort_model::{Column, NULL, Notation, ReleasedColumn, ReleasedTable, Respel
 use super::*;
 use crate::{Findings, Skipped, Violation};
 
-/// How many of the private persons may be left out.
+/// The share of private persons who may be left out.
 const LIMIT: SuppressionLimit = SuppressionLimit::share(0.5);
 
-/// Private rows A to G, then G1, G2, U, V, X, Y of the register.
+/// The private rows A to G, then the register rows G1, G2, U, V, X, Y.
 const PLACES: [(i32, i32); 13] =
     [(1, 1), (2, 2), (1, 3), (2, 4), (3, 2), (5, 2), (6, 4), (6, 4), (6, 4), (1, 2), (2, 3), (9, 9), (4, 2)];
 const VALUES: [&str; 7] = ["v1", "v2", "v1", "v2", "v1", "v2", "v3"];
-/// Joined rows, cells and group of each class.
+/// The rows of the join, the cells and the group of each class.
 const CLASSES: [([u32; 3], [&str; 2], u32); 4] = [
     ([0, 1, 9], ["[1,2]", "[1,2]"], 1),
     ([2, 3, 10], ["[1,2]", "[3,4]"], 1),
@@ -38,9 +39,9 @@ fn original() -> Table {
     Table { name: "t".to_owned(), columns, n_rows: 7, person: Some(0) }
 }
 
-/// The join; `said` is what the register says otherwise of E.
+/// The join. `said` are the values that the register gives to E, if they differ.
 fn join(said: Option<(i32, i32)>) -> JoinedRegister {
-    // Behind the register's persons what it says of A to G.
+    // The values that the register gives to A to G come after the register persons.
     let mut places = [&PLACES[..], &PLACES[..7]].concat();
     let mut persons: Vec<InRegister> = (13..20).map(InRegister::Same).collect();
     persons[3] = InRegister::Absent;
@@ -132,7 +133,7 @@ const NOBODY: Suppressed = Suppressed { rows: 0, persons: 0 };
 #[test]
 fn a_release_that_leaves_out_more_private_persons_than_asked_is_never_verified() {
     let mut release = release();
-    // The last class, with G of the private table and two of the register.
+    // Removes the last class, with G of the private table and two persons of the register.
     for (table, n) in [(0, 9), (1, 6)] {
         release.tables[table].rows.truncate(n);
         for column in &mut release.tables[table].columns {
@@ -169,7 +170,7 @@ fn the_release_of_the_paper_is_verified_in_memory_and_as_files() {
     };
     check(verified.findings());
     let presence = verified.findings().joined.as_ref().unwrap().presence.unwrap();
-    // By what is shown, all of a class of 3 may be private: its group of 4 has one other class.
+    // To a reader, all of a class of 3 may be private, because its group of 4 has only one other class.
     assert_eq!((presence.highest, presence.certain), (1.0, 0));
     let files = written(&release());
     check(&verify_joined_written(&files, &verified, &original(), &join(None), asked(&l)).unwrap());
@@ -363,7 +364,7 @@ fn a_join_of_another_table_is_refused() {
     assert_eq!(verify_joined(release(), &original(), &shared, asked(&K)).unwrap_err().0, [Violation::JoinOfAnother]);
 }
 
-/// The same join by values alone, in which D is in no register.
+/// The same join by values, without keys. D is in no register.
 fn by_values(unmatched: Unmatched) -> (JoinedRegister, ToldApart) {
     let joined = JoinedRegister { key_prints: Vec::new(), ..join(None) };
     (joined, ToldApart::ByValues(unmatched))
@@ -371,7 +372,7 @@ fn by_values(unmatched: Unmatched) -> (JoinedRegister, ToldApart) {
 
 #[test]
 fn persons_who_may_be_the_same_count_once_unless_the_publisher_vouches_for_them() {
-    // C and D with V: D, whom no register row matches, may be V under other values.
+    // In the class of C, D and V, D may be V under other values, because no register row matches D.
     let verify = |unmatched| {
         let (joined, told_apart) = by_values(unmatched);
         let asked = AskedOfJoin { told_apart, ..asked(&K) };
@@ -392,7 +393,7 @@ fn persons_who_may_be_the_same_count_once_unless_the_publisher_vouches_for_them(
     }
 }
 
-/// A private table of one decimal column beside register rows, all counted as others: a join of spellings.
+/// A join that compares spellings: a private table of one column, and register rows that all count as other persons.
 fn join_of_spellings(private: &[&str], register: &[&str], value_type: ValueType) -> (Table, JoinedRegister) {
     let column =
         |texts: &[&str]| Column::from_cells("x", Role::Quasi, texts.iter().map(|&text| Some(text))).typed(value_type);
@@ -458,7 +459,7 @@ fn what_the_register_is_said_to_say_must_be_what_it_says() {
     assert_eq!(by_key(&|joined| joined.persons[4] = InRegister::Same(17)), misread(5));
     assert_eq!(by_key(&|joined| joined.persons[0] = InRegister::Differs(13)), misread(1));
     assert_eq!(by_key(&|joined| joined.key_prints.swap(6, 7)), [Violation::RegisterMisread { n: 2, first_row: 1 }]);
-    // As the reader of a register that writes 4 as 5 would have it.
+    // A reader that mistakes the text 4 for the value 5 would make this join.
     let respelled = |as_read: &str| {
         by_key(&|joined| {
             let text = joined.rows.columns[0].ids[12];
@@ -471,7 +472,7 @@ fn what_the_register_is_said_to_say_must_be_what_it_says() {
     assert_eq!(respelled("5"), [Violation::OtherValue { column: "qi1".to_owned(), n: 1 }]);
 }
 
-/// An earlier release of one class with these cells, whose group has these values.
+/// An earlier release with one class, which has these cells and values.
 fn earlier(cells: [&str; 2], values: &[&str]) -> PreviousRelease {
     let n_rows = values.len();
     let column =
@@ -489,7 +490,7 @@ fn beside(previous: &[PreviousRelease], l: u32) -> Result<Option<crate::Together
     let requirements = [Requirement::K(3), Requirement::DistinctL { column: "sa".to_owned(), l }];
     let asked = AskedOfJoin { previous, ..asked(&requirements) };
     let mut joined = join(None);
-    // Whom the register does not have hides nobody else.
+    // A person who is in no register hides nobody else, so D is put into the register.
     joined.persons[3] = InRegister::Same(16);
     let verified = verify_joined(release(), &original(), &joined, asked).map_err(|violations| violations.0)?;
     Ok(verified.findings().joined.as_ref().and_then(|found| found.together.clone()))
@@ -497,16 +498,16 @@ fn beside(previous: &[PreviousRelease], l: u32) -> Result<Option<crate::Together
 
 #[test]
 fn an_earlier_class_must_hold_k_persons_of_every_class_it_meets() {
-    // It holds A and U of the first class, and nobody else who is private.
+    // The earlier class covers A and U of the first class, and no other private person.
     let violations = beside(&[earlier(["1", "[1,2]"], &["v4", "v5", "v6"])], 1).unwrap_err();
     assert_eq!(violations, [Violation::PreviousCrowd { n: 1, fewest: 2 }]);
-    // These hold the first two classes whole; but the two of them together again only one person of the first.
+    // Each of these covers the first two classes, but both together cover only one person of the first class.
     let safe = [earlier(["[1,2]", "[1,4]"], &["v4", "v5", "v6"])];
     assert_eq!(beside(&safe, 1).unwrap().unwrap().k, 3);
     let [wide] = safe;
     let chain = [wide, earlier(["[1,9]", "1"], &["v4", "v5", "v6"])];
     assert_eq!(beside(&chain, 1).unwrap_err(), [Violation::PreviousCrowd { n: 1, fewest: 1 }]);
-    // A person whom no register listed at that time gives no cover to others, so only that person counts.
+    // A person whom no register listed at that time hides nobody else.
     let mut unknown = earlier(["[1,2]", "[1,4]"], &["v4", "v5", "v6"]);
     unknown.places.fill(NULL);
     assert_eq!(beside(&[unknown], 1).unwrap_err(), [Violation::PreviousCrowd { n: 4, fewest: 1 }]);

@@ -1,20 +1,23 @@
 //! What readers of a release and of earlier ones learn together.
 //!
 //! # Guarantee
-//! An earlier release does not say who was in it, so everybody is taken to have been in each class whose cells hold them
-//! (see `histories`), one class of each release at a time. Then
+//! An earlier release does not say who was in it. So the verifier assumes that a person can have been in any class
+//! whose cells cover them (see `histories`), in at most one class of each release. For every such choice:
 //!
-//! - at least k persons, or as many as somebody asks for, are held by their class, where the registers describe them
-//!   now, and by all those earlier classes, where the registers described them at the time of each. The person counts
-//!   too;
-//! - where a group and earlier ones that somebody of its classes can have been in have values in common, these are as many distinct ones as `l` asks, `entropy_l`
-//!   and the l of `recursive_cl` alike, or one over `alpha`. `t` and `beta` say nothing of it;
-//! - a group has not got, beside all values of such an earlier one (or of all of them, or of the whole release), a few more: fewer than k, or fewer distinct ones than that. Nor the other way round.
+//! - For every private person, at least k persons (or as many as the person asks for) are possible: they are covered by
+//!   the person's class with the values of the current registers, and by all chosen earlier classes with the values of
+//!   the registers at those times. The person counts, too.
+//! - If a sensitive group and the earlier groups that somebody of its classes can have been in have values in common,
+//!   these are as many distinct values as `l`, `entropy_l` and the l of `recursive_cl` require, and at least one over
+//!   `alpha`. `t` and `beta` do not limit this.
+//! - A group does not have all values of such an earlier group and just a few more: fewer than k, or fewer distinct
+//!   ones than above. Nor has the earlier group just a few more than the group. The same holds for all such earlier
+//!   groups together, and for the whole releases.
 //!
-//! Counted by texts, as everything here. Where released files are all there is, and nothing says whose rows are whose, it
-//! is counted wherever they can have come from, see `against`.
+//! If only the released files are given, nothing says whose rows are whose. Then `against` counts for all origins that
+//! the rows can have.
 //! # Cost
-//! a range query per earlier class, and a look at the persons of a way per class and way
+//! One range query per earlier class, and one pass over the crowd of a way per class and way.
 
 mod against;
 mod histories;
@@ -25,8 +28,9 @@ use kohort_model::register::SENSITIVE_GROUP;
 use kohort_model::{Column, JoinedRegister, NULL, PreviousRelease, ReadBeside, Requirement, Role, Table, Texts, Value};
 use rayon::prelude::*;
 
-use super::{AskedOfJoin, Shown};
+use super::{AskedOfJoin, JoinedRows};
 use crate::count::grouping::Classes;
+use crate::count::requirement::TOLERANCE;
 use crate::count::roll::own_ks;
 use crate::origins::candidates::PointTree;
 use crate::reading::coverage::{Coverage, Runs};
@@ -34,17 +38,14 @@ use crate::{TogetherFindings, Violation, Violations};
 pub(super) use against::count_together_against;
 use histories::Histories;
 
-/// Comparisons of shares allow for rounding.
-const TOLERANCE: f64 = 1e-9;
-
-/// Positions of values that a cell covers, per quasi column.
-type Sides = Vec<(u32, u32)>;
+/// The positions that the cells of a class cover, column by column (the end excluded).
+type BoxSides = Vec<(u32, u32)>;
 
 /// How often each value occurs.
-type Counts<'a> = BTreeMap<Option<Value<'a>>, u64>;
+type ValueCounts<'a> = BTreeMap<Option<Value<'a>>, u64>;
 
-impl Shown<'_> {
-    /// Counts what readers of earlier releases learn. `sizes` are the persons of each class.
+impl JoinedRows<'_> {
+    /// Counts what readers of this and earlier releases learn. `sizes` are the numbers of persons in each class.
     pub(super) fn count_together(
         &self,
         (classes, sizes): (&Classes, &[u64]),
@@ -66,10 +67,10 @@ impl Shown<'_> {
             .zip(&self.quasi)
             .map(|(column, (labels, _))| Runs::new(&Coverage::new(column, labels)))
             .collect();
-        // Per class how many private persons are among too few, and the fewest that anybody is among.
+        // For each class, how many private persons hide among too few, and the fewest persons that anybody hides among.
         let of_class = |class: usize| {
             let rows = classes.rows(class);
-            let sides: Sides =
+            let sides: BoxSides =
                 runs.iter().zip(&self.quasi).map(|(runs, (_, ids))| runs.run(ids[rows[0] as usize])).collect();
             let mut of_class = beside.of_class(&sides);
             let (mut n_short, mut fewest) = (0, u64::MAX);
@@ -100,12 +101,12 @@ impl Shown<'_> {
         Ok(TogetherFindings { k: if fewest == u64::MAX { smallest() } else { fewest }, l })
     }
 
-    /// Sensitive groups, and the earlier ones that their persons can have been in.
+    /// The sensitive groups, and the earlier groups that their persons can have been in.
     fn groups_beside<'v>(&self, beside: &Beside<'_>, original: &'v Table) -> Vec<Group<'v>> {
         let Some(values) = &self.values else { return Vec::new() };
         let mut members: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         values.rows.iter().zip(&values.groups).for_each(|(&row, &group)| members.entry(group).or_default().push(row));
-        // A reader does not know who of a group's classes is private, and takes everybody there for it.
+        // A reader does not know who in the classes of a group is private, so everybody there could be.
         let mut ways_of_groups: BTreeMap<u32, BTreeSet<Vec<u32>>> = BTreeMap::new();
         for (&person, &group) in self.rows.iter().zip(&self.groups) {
             ways_of_groups.entry(group).or_default().extend(beside.groups_before(person));
@@ -124,20 +125,20 @@ impl Shown<'_> {
 /// Earlier releases, and who can have been in which of their classes.
 struct Beside<'a> {
     joined: &'a JoinedRegister,
-    places: Places,
+    places: RowPlaces,
     earlier: Vec<Earlier<'a>>,
     histories: Histories,
 }
 
 impl<'a> Beside<'a> {
-    /// `persons` are those who are looked up, ascending.
+    /// Looks up in which earlier classes `persons`, which are ascending, can have been.
     fn new(
         previous: &'a [PreviousRelease],
         persons: Vec<u32>,
         joined: &'a JoinedRegister,
         original: &Table,
     ) -> Result<Self, Violation> {
-        let places = Places::new(joined);
+        let places = RowPlaces::new(joined);
         let mut earlier = Vec::with_capacity(previous.len());
         for release in previous {
             earlier.push(Earlier::new(release, (joined, &persons), &places, original)?);
@@ -146,17 +147,17 @@ impl<'a> Beside<'a> {
         Ok(Beside { joined, places, earlier, histories })
     }
 
-    /// Who is held by earlier classes and by cells of now, which cover this.
+    /// Counts persons in a class of this release whose cells cover these positions.
     fn of_class<'b>(&'b self, sides: &'b [(u32, u32)]) -> ClassBeside<'b> {
         ClassBeside { beside: self, sides, held: HashMap::new() }
     }
 
-    /// The earlier groups that somebody can have been in, one of each release, [`NULL`] for none.
+    /// For each way of a person, the earlier groups: one of each release, [`NULL`] for none.
     fn groups_before(&self, person: u32) -> impl Iterator<Item = Vec<u32>> {
         self.histories.ways(person).iter().map(|way| groups_of(&self.earlier, way))
     }
 
-    /// Counts values in common and values that changed, column by column.
+    /// Counts the values that groups have in common and the values that changed, column by column.
     fn count_values(
         &self,
         groups: &[Group<'_>],
@@ -173,7 +174,7 @@ impl<'a> Beside<'a> {
                 let column = &original.columns[column].name;
                 let asked = AskedOfValues::of(requirements, column, k);
                 let mut found = ValuesBeside { column: column.clone(), ..ValuesBeside::default() };
-                let mut all = Counts::new();
+                let mut all = ValueCounts::new();
                 for group in groups {
                     group.values[position].iter().for_each(|(&value, n)| *all.entry(value).or_default() += n);
                     self.count_common(position, group, &asked, &mut found);
@@ -193,11 +194,11 @@ impl<'a> Beside<'a> {
 
     fn count_common(&self, position: usize, group: &Group<'_>, asked: &AskedOfValues<'_>, found: &mut ValuesBeside) {
         let now = &group.values[position];
-        // Whether some way shares too few, and the fewest that any shares.
+        // Whether some way has too few values in common, and the fewest that any way has.
         let of_ways = |ways: &BTreeSet<Vec<u32>>| {
             let (mut shares_few, mut fewest) = (false, None::<u64>);
             for way in ways.iter().flat_map(|way| parts_of(way)) {
-                let before: Vec<&Counts<'_>> = self
+                let before: Vec<&ValueCounts<'_>> = self
                     .earlier
                     .iter()
                     .zip(&way)
@@ -226,11 +227,12 @@ impl<'a> Beside<'a> {
             let of_group = |group: &u32| release.counts(position, *group);
             let certain: BTreeSet<u32> = group.certain.iter().map(|way| way[at]).collect();
             let others: BTreeSet<u32> = group.others.iter().map(|way| way[at]).collect();
-            let others: Vec<&Counts<'_>> = others.difference(&certain).filter_map(of_group).collect();
-            let certain: Vec<&Counts<'_>> = certain.iter().filter_map(of_group).collect();
+            let others: Vec<&ValueCounts<'_>> = others.difference(&certain).filter_map(of_group).collect();
+            let certain: Vec<&ValueCounts<'_>> = certain.iter().filter_map(of_group).collect();
             is_told |= certain.iter().any(|before| asked.tell(before, now));
             may_be_told |= others.iter().any(|before| asked.tell(before, now));
-            // All groups that somebody was in, whichever of the others are among them.
+            // A reader can also compare with all earlier groups of these persons together. The certain ones are among
+            // them; which of the others are is not known, so try every choice.
             if others.len() > MOST_OTHERS {
                 may_be_told = true;
                 continue;
@@ -248,20 +250,20 @@ impl<'a> Beside<'a> {
     }
 }
 
-/// Other groups than the certain ones, up to which every choice of them is looked at.
+/// The largest number of uncertain groups of which every choice is tried.
 const MOST_OTHERS: usize = 8;
 
-/// Who is held by cells of now.
+/// Counts the persons whom a class of this release covers.
 struct ClassBeside<'b> {
     beside: &'b Beside<'b>,
     sides: &'b [(u32, u32)],
-    /// Persons per way.
+    /// For each way, how many persons of its crowd the class covers.
     held: HashMap<&'b [u32], u64>,
 }
 
 impl ClassBeside<'_> {
-    /// How many persons somebody of the class is one of, by the way that has fewest; `None` where no earlier class holds
-    /// the person.
+    /// The number of persons among whom a person of the class hides, by the way that leaves the fewest; `None` if no
+    /// earlier class covers the person.
     fn n_among(&mut self, person: u32) -> Option<u64> {
         let ClassBeside { beside: Beside { joined, places, histories, .. }, sides, held } = self;
         let is_held = |person: u32| joined.public_place(person).is_some_and(|place| places.holds(sides, place));
@@ -276,27 +278,29 @@ impl ClassBeside<'_> {
     }
 }
 
-/// A sensitive group, and the earlier ones that its persons can have been in: one of each release, [`NULL`] for none.
+/// A sensitive group, and the earlier groups that its persons can have been in: for each way, one group of each
+/// release, [`NULL`] for none.
 struct Group<'v> {
-    /// Per sensitive column.
-    values: Vec<Counts<'v>>,
-    /// Of persons who are in its classes.
+    /// The values in each sensitive column.
+    values: Vec<ValueCounts<'v>>,
+    /// The ways of persons who are certainly in classes of the group.
     certain: BTreeSet<Vec<u32>>,
-    /// Of persons who may be, where it is not known whose rows are whose.
+    /// The ways of persons who may be in classes of the group, if it is not known whose rows are whose.
     others: BTreeSet<Vec<u32>>,
 }
 
-/// What was counted of a column.
+/// The counts of one sensitive column.
 #[derive(Default)]
 struct ValuesBeside {
     column: String,
-    /// Groups that share too few values with one of before.
+    /// Groups that have too few values in common with an earlier group.
     n_common: u64,
-    /// Groups in which few values came or went.
+    /// Groups in which only a few values came or went.
     n_changes: u64,
-    /// Whether it depends on whose rows are whose that a group tells nothing.
+    /// Whether a group may give values away, depending on whose rows are whose.
     is_open: bool,
-    /// The fewest values that groups have in common: at least so many, and at most; `None` where none have any.
+    /// The fewest values that groups have in common is at least `least_in_common` and at most `most_in_common`. `None`
+    /// if no groups have a value in common.
     least_in_common: Option<u64>,
     most_in_common: Option<u64>,
 }
@@ -310,20 +314,20 @@ impl ValuesBeside {
     }
 }
 
-/// The smaller number; none is more than any.
+/// The smaller number. `None` counts as more than any number.
 fn fewer(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     a.into_iter().chain(b).min()
 }
 
-fn sum<'c, 'v: 'c>(counts: impl Iterator<Item = &'c Counts<'v>>) -> Counts<'v> {
-    let mut sum = Counts::new();
+fn sum<'c, 'v: 'c>(counts: impl Iterator<Item = &'c ValueCounts<'v>>) -> ValueCounts<'v> {
+    let mut sum = ValueCounts::new();
     counts.flatten().for_each(|(&value, n)| *sum.entry(value).or_default() += n);
     sum
 }
 
-/// What is asked of the values that groups of two releases have in common, or that one has beside the other's.
+/// What the values that two groups have in common, or that one has and the other lacks, must satisfy.
 struct AskedOfValues<'a> {
-    /// Those on the column.
+    /// The requirements on the column.
     requirements: Vec<&'a Requirement>,
     k: u64,
 }
@@ -334,15 +338,15 @@ impl<'a> AskedOfValues<'a> {
         AskedOfValues { requirements: requirements.iter().filter(of_column).collect(), k }
     }
 
-    /// Whether so many distinct values are as many as every requirement asks for, each of them being held by as many
-    /// persons as any other, which is the best that so many values can do.
+    /// Whether this number of distinct values can satisfy every requirement, in the best case: each value is held by
+    /// equally many persons.
     fn suffice(&self, n_distinct: u64) -> bool {
         let n = n_distinct as f64;
         self.requirements.iter().all(|requirement| match requirement {
             Requirement::DistinctL { l, .. } | Requirement::RecursiveCL { l, .. } => n_distinct >= u64::from(*l),
             Requirement::EntropyL { l, .. } => n.ln() >= l.ln() - TOLERANCE,
             Requirement::Alpha { alpha, .. } => 1.0 / n <= alpha + TOLERANCE,
-            // These say nothing of how many there are.
+            // These do not limit the number of distinct values.
             Requirement::K(_)
             | Requirement::PersonK { .. }
             | Requirement::TCloseness { .. }
@@ -351,16 +355,16 @@ impl<'a> AskedOfValues<'a> {
         })
     }
 
-    /// Whether one has everything the other has and something more, and so little more that it says whose it is.
-    fn tell(&self, before: &Counts<'_>, now: &Counts<'_>) -> bool {
+    /// Whether one group has all values of the other and so few more that these tell whose they are.
+    fn tell(&self, before: &ValueCounts<'_>, now: &ValueCounts<'_>) -> bool {
         let Some(more) = beside(now, before).or_else(|| beside(before, now)) else { return false };
         let n_persons: u64 = more.values().sum();
         n_persons < self.k || !self.suffice(more.len() as u64)
     }
 }
 
-/// What one has beside all that the other has; `None` where it lacks something of the other, or has nothing more.
-fn beside<'v>(all: &Counts<'v>, part: &Counts<'v>) -> Option<Counts<'v>> {
+/// The values that `all` has in addition to those of `part`; `None` if `all` lacks a value of `part`, or has no others.
+fn beside<'v>(all: &ValueCounts<'v>, part: &ValueCounts<'v>) -> Option<ValueCounts<'v>> {
     let mut more = all.clone();
     for (value, n) in part {
         let left = more.get_mut(value)?;
@@ -370,9 +374,9 @@ fn beside<'v>(all: &Counts<'v>, part: &Counts<'v>) -> Option<Counts<'v>> {
     (!more.is_empty()).then_some(more)
 }
 
-/// The cells of a column, as values of the private one.
-fn counts<'a>(column: &'a Column, private: &Column, rows: impl Iterator<Item = usize>) -> Counts<'a> {
-    let mut counts = Counts::new();
+/// Counts the cells of a column as values of the private column.
+fn counts<'a>(column: &'a Column, private: &Column, rows: impl Iterator<Item = usize>) -> ValueCounts<'a> {
+    let mut counts = ValueCounts::new();
     for row in rows {
         *counts.entry(column.cell(row).map(|text| value_of(private, text))).or_default() += 1;
     }
@@ -384,25 +388,25 @@ fn value_of<'t>(column: &Column, text: &'t str) -> Value<'t> {
     if column.hierarchy.is_some() { Value::Text(text) } else { parsed().unwrap_or(Value::Text(text)) }
 }
 
-/// The persons of the join among persons of any time.
+/// The persons of the current join among `persons`, who may also be of earlier times.
 fn joined_persons(persons: &[u32], joined: &JoinedRegister) -> impl Iterator<Item = u32> {
     let n_persons = (joined.n_microdata + joined.n_register) as u32;
     persons.iter().copied().take_while(move |&person| person < n_persons)
 }
 
-/// Where joined rows stand; positions don't depend on labels.
-struct Places {
+/// The positions of the cells of all rows of the join. These do not depend on labels.
+struct RowPlaces {
     n_columns: usize,
     coordinates: Vec<u32>,
 }
 
-impl Places {
+impl RowPlaces {
     fn new(joined: &JoinedRegister) -> Self {
         let no_label = Texts::new();
         let columns = &joined.rows.columns;
         let runs: Vec<Runs> = columns.iter().map(|column| Runs::new(&Coverage::new(column, &no_label))).collect();
         let place = |row: usize| runs.iter().zip(columns).map(move |(runs, column)| runs.position(column.ids[row]));
-        Places { n_columns: columns.len(), coordinates: (0..joined.rows.n_rows).flat_map(place).collect() }
+        RowPlaces { n_columns: columns.len(), coordinates: (0..joined.rows.n_rows).flat_map(place).collect() }
     }
 
     fn of(&self, row: u32) -> &[u32] {
@@ -413,8 +417,8 @@ impl Places {
         self.of(row).iter().zip(sides).all(|(position, (from, to))| from <= position && position < to)
     }
 
-    /// Per box the positions in the list of those rows that stand in it, ascending.
-    fn within(&self, rows: &[u32], boxes: &[Sides]) -> Vec<Vec<u32>> {
+    /// For each box, the positions in `rows` of the rows that lie in it, ascending.
+    fn within(&self, rows: &[u32], boxes: &[BoxSides]) -> Vec<Vec<u32>> {
         let coordinates = rows.iter().flat_map(|&row| self.of(row)).copied().collect();
         let tree = PointTree::new(self.n_columns, coordinates, rows.len());
         boxes.par_iter().map(|sides| tree.within(sides)).collect()
@@ -423,12 +427,13 @@ impl Places {
 
 /// An earlier release.
 struct Earlier<'a> {
+    /// The group of each class.
     groups: Vec<u32>,
-    /// Per sensitive column and group its values; none where it does not show the column.
-    values: Vec<Vec<Counts<'a>>>,
-    /// Per class the persons whom registers of its time described inside its cells, ascending.
+    /// For each sensitive column and group, its values; empty if the release does not show the column.
+    values: Vec<Vec<ValueCounts<'a>>>,
+    /// For each class, the persons whom it covers with the values of the registers of its time, ascending.
     persons: Vec<Vec<u32>>,
-    /// Per person that is looked up and life the classes that hold them then.
+    /// For each person that is looked up and each of their lives, the classes that cover them.
     holding: Vec<Vec<u32>>,
     beside: Option<&'a ReadBeside>,
 }
@@ -437,7 +442,7 @@ impl<'a> Earlier<'a> {
     fn new(
         release: &'a PreviousRelease,
         (joined, looked_up): (&JoinedRegister, &[u32]),
-        places: &Places,
+        places: &RowPlaces,
         original: &Table,
     ) -> Result<Self, Violation> {
         let columns = &joined.rows.columns;
@@ -470,7 +475,7 @@ impl<'a> Earlier<'a> {
             }
             class_of_row.push(class);
         }
-        let sides: Vec<Sides> = first_rows
+        let sides: Vec<BoxSides> = first_rows
             .iter()
             .map(|&row| {
                 let side = |shown: &Option<(&Column, Runs)>| match shown {
@@ -480,7 +485,7 @@ impl<'a> Earlier<'a> {
                 runs.iter().map(side).collect()
             })
             .collect();
-        // By name, since two tables number them each in their own way; a release without groups has one per class.
+        // Groups are matched by name, because the ids of the two tables differ. Without groups, each class is a group.
         let group_name = |class: usize| match group_column {
             None => class.to_string(),
             Some(column) => column.cell(first_rows[class]).unwrap_or_default().to_owned(),
@@ -524,12 +529,12 @@ impl<'a> Earlier<'a> {
         Ok(Earlier { groups, values, persons, holding, beside: release.beside.as_ref() })
     }
 
-    fn counts(&self, column: usize, group: u32) -> Option<&Counts<'a>> {
+    fn counts(&self, column: usize, group: u32) -> Option<&ValueCounts<'a>> {
         self.values[column].get(group as usize)
     }
 }
 
-/// Whether it is certain what a label of before stands for.
+/// Whether it is certain what a label of an earlier release stands for.
 fn is_understood(column: &Column, label: &str) -> bool {
     if label == "*" {
         return true;
@@ -544,8 +549,8 @@ fn is_understood(column: &Column, label: &str) -> bool {
     }
 }
 
-/// A way, and every other way that leaves out some of its releases: a reader may know of any of them. All releases may
-/// have no value in common, and two of them a single one.
+/// A way, and every way that leaves out some of its releases, because a reader may have only some of them. Two releases
+/// may have a single value in common although all of them have none.
 fn parts_of(way: &[u32]) -> Vec<Vec<u32>> {
     let mut parts = vec![Vec::new()];
     for &group in way {
@@ -580,7 +585,7 @@ mod tests {
         Requirement::Alpha { column: X.to_owned(), alpha }
     }
 
-    /// The fewest distinct values that suffice.
+    /// The fewest distinct values that satisfy the requirements.
     fn least(requirements: &[Requirement]) -> u64 {
         let asked = AskedOfValues::of(requirements, X, 2);
         (1..100).find(|&n| asked.suffice(n)).unwrap()
@@ -597,9 +602,9 @@ mod tests {
         assert_eq!(least(&[elsewhere, l(2)]), 2);
     }
 
-    /// Texts, one per person.
-    fn group(values: &'static str) -> Counts<'static> {
-        let mut counts = Counts::new();
+    /// One text of one letter per person.
+    fn group(values: &'static str) -> ValueCounts<'static> {
+        let mut counts = ValueCounts::new();
         for place in 0..values.len() {
             *counts.entry(Some(Value::Text(&values[place..=place]))).or_default() += 1;
         }
@@ -615,10 +620,10 @@ mod tests {
             asked.tell(&group(one), &group(other))
         };
         assert!(tells("aab", "aabc"), "one person came");
-        assert!(tells("aab", "aabcd"), "two did, and three are asked");
-        assert!(tells("aab", "aabccc"), "three did, with one value");
+        assert!(tells("aab", "aabcd"), "two came, but three are required");
+        assert!(tells("aab", "aabccc"), "three came, but with one value");
         assert!(!tells("aab", "aabccd"));
-        assert!(!tells("aab", "aab"), "nobody did");
+        assert!(!tells("aab", "aab"), "nobody came");
         assert!(!tells("aab", "abc"), "somebody came and somebody went");
         assert!(tells("aab", "aaab"), "the value was there before");
     }

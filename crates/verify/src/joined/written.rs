@@ -1,10 +1,10 @@
-//! [`verify_joined_written`]: whether files read back hold the release beside a register that was verified.
+//! [`verify_joined_written`]: whether files, read back, contain the release beside a register that was verified.
 
 use kohort_model::register::SENSITIVE_GROUP;
 use kohort_model::{Cells, Column, JoinedRegister, Release, ReleasedColumn, Table};
 use rayon::prelude::*;
 
-use super::{AskedOfJoin, CellsOf, Shown, Values};
+use super::{AskedOfJoin, CellsOf, JoinedRows, SensitiveRows};
 use crate::single::written::{changed, changed_numbers, shape};
 use crate::structure::check_table;
 use crate::{Findings, Verified, Violation, Violations};
@@ -12,7 +12,7 @@ use crate::{Findings, Verified, Violation, Violations};
 /// Verifies the tables read back from written files, in the order of the release.
 ///
 /// # Errors
-/// Where a file differs from the release, or its cells do not satisfy what is asked.
+/// If a file differs from the release, or its cells do not satisfy what is asked.
 pub fn verify_joined_written(
     written: &[Table],
     release: &Verified<Release>,
@@ -23,7 +23,7 @@ pub fn verify_joined_written(
     let tables = &release.get().tables;
     if written.len() != tables.len() {
         let (n, expected) = (written.len() as u64, tables.len() as u64);
-        return Err(Violation::TableCount { what: "files", n, expected }.into());
+        return Err(Violation::TableCount { what: "the files", n, expected }.into());
     }
     let mut violations = Vec::new();
     for (written, table) in written.iter().zip(tables) {
@@ -44,14 +44,14 @@ pub fn verify_joined_written(
     if !violations.is_empty() {
         return Err(Violations(violations));
     }
-    let claimed = Shown::of_release(release.get(), original);
+    let claimed = JoinedRows::of_release(release.get(), original);
     let quasi = written[0].columns.iter().zip(&tables[0].columns).filter(is_recoded);
-    let shown = Shown {
+    let shown = JoinedRows {
         rows: &tables[0].rows,
         quasi: quasi.map(|(column, _)| (&column.texts, column.ids.as_slice())).collect(),
-        // Compared above, number by number.
+        // The groups of the files were compared above, and are the same.
         groups: claimed.groups,
-        values: claimed.values.map(|values| Values {
+        values: claimed.values.map(|values| SensitiveRows {
             copied: copied(&written[1], &tables[1].columns, original),
             cells: CellsOf::ShownRows,
             ..values

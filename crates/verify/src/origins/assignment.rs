@@ -1,33 +1,45 @@
-//! [`Network`]: handing out origins to released rows.
+//! [`Network`]: assigns origins to released rows by maximum flow.
+//!
+//! A box is a set of equal released rows, and a point is a set of equal private rows.
 //!
 //! # Guarantee   as many released rows as possible get an origin of their own
-//! # Paper       Dinic (1970) on a bipartite graph with capacities, a greedy assignment first
+//! # Paper       Dinic (1970) on a bipartite graph with capacities, after a greedy assignment
 //! # Cost
-//! The greedy pass is linear in candidates and usually leaves little; each phase after it is linear too,
-//! and phases are as many as different lengths of shortest detours. No recursion.
+//! The greedy pass is linear in the number of candidates and usually leaves little to do. Each phase after it is
+//! linear, too, and there are as many phases as different lengths of shortest augmenting paths. There is no recursion.
 
-/// Boxes that need origins, points that are origins, and which box may have which point.
+/// Boxes that need origins, points that supply them, and which points each box may take.
 pub(crate) struct Network {
-    /// Where each box's candidates begin in `points`, and the end.
+    /// Where the candidates of each box begin in `points`, and finally the end.
     pub(crate) starts: Vec<usize>,
-    /// Candidates, box by box.
+    /// The candidates of all boxes, box after box.
     pub(crate) points: Vec<u32>,
-    /// Per box how many origins it needs.
+    /// How many origins each box needs.
     pub(crate) needs: Vec<u32>,
-    /// Per point how many origins it is.
+    /// How many origins each point supplies.
     pub(crate) supplies: Vec<u32>,
 }
 
-/// A layer that was not reached.
+/// The layer of a box or point that was not reached.
 const UNREACHED: u32 = u32::MAX;
 
 impl Network {
-    /// Assigns as many as can be, and returns per box how many origins it still lacks.
+    /// A network in which each box may take these points.
+    pub(crate) fn new(candidates: &[Vec<u32>], needs: Vec<u32>, supplies: Vec<u32>) -> Self {
+        let mut starts = vec![0];
+        starts.extend(candidates.iter().scan(0, |end, points| {
+            *end += points.len();
+            Some(*end)
+        }));
+        Network { starts, points: candidates.concat(), needs, supplies }
+    }
+
+    /// Assigns as many origins as possible, and returns how many each box still lacks.
     pub(crate) fn assign(self) -> Vec<u32> {
         self.solve().network.needs
     }
 
-    /// Assigns as many as can be, and keeps which box got which origins.
+    /// Assigns as many origins as possible, and keeps which box took which.
     pub(crate) fn solve(self) -> Assignment {
         let n_boxes = self.needs.len();
         let mut search = Assignment {
@@ -45,43 +57,45 @@ impl Network {
     }
 }
 
-/// Origins as they were handed out.
+/// Which box took how many origins of which point.
 pub(crate) struct Assignment {
+    /// The network, with `needs` and `supplies` reduced by what was assigned.
     network: Network,
-    /// Per candidate how many origins were handed out.
+    /// The flow through each candidate: how many origins its box took from its point.
     flows: Vec<u32>,
-    /// Per point the boxes, with their candidates, that were handed some of it; some may have given it back.
+    /// For each point, the boxes (with their candidates) that took origins from it. Some may have given them back
+    /// since.
     holders: Vec<Vec<(u32, usize)>>,
     box_layers: Vec<u32>,
     point_layers: Vec<u32>,
-    /// Per box the candidate to try next in this phase.
+    /// For each box, the candidate to try next in this phase.
     next_point: Vec<usize>,
-    /// Per point the holder to try next in this phase.
+    /// For each point, the holder to try next in this phase.
     next_holder: Vec<usize>,
 }
 
 impl Assignment {
-    /// Per box how many origins it lacks.
+    /// How many origins each box lacks.
     pub(crate) fn lacking(&self) -> &[u32] {
         &self.network.needs
     }
 
-    /// The points whose origins a box got, with how many of each.
+    /// The points whose origins a box took, each with how many.
     pub(crate) fn handed(&self, to: usize) -> impl Iterator<Item = (u32, u32)> + '_ {
         let candidates = self.network.starts[to]..self.network.starts[to + 1];
         candidates.map(|at| (self.network.points[at], self.flows[at])).filter(|&(_, amount)| amount > 0)
     }
 
-    /// Finds detours until there are none.
+    /// Augments along shortest paths until there are none.
     fn improve(&mut self) {
         while self.network.needs.iter().any(|&lacking| lacking > 0) && self.layer() {
             for needy in 0..self.network.needs.len() {
-                while self.network.needs[needy] > 0 && self.detour(needy) {}
+                while self.network.needs[needy] > 0 && self.augment(needy) {}
             }
         }
     }
 
-    /// Boxes of few candidates choose first.
+    /// Hands out origins in one pass. Boxes with few candidates choose first.
     fn greedy(&mut self) {
         let starts = &self.network.starts;
         let mut order: Vec<u32> = (0..self.network.needs.len() as u32).collect();
@@ -109,8 +123,8 @@ impl Assignment {
         }
     }
 
-    /// Numbers boxes and points by the length of the shortest detour from a box that lacks origins. Says whether one
-    /// ends at a point that has some left.
+    /// Numbers boxes and points by the length of the shortest path from a box that lacks origins. Returns whether such
+    /// a path reaches a point with origins left.
     fn layer(&mut self) -> bool {
         self.box_layers.fill(UNREACHED);
         self.point_layers.fill(UNREACHED);
@@ -147,15 +161,17 @@ impl Assignment {
         ends
     }
 
-    /// Finds one detour for a box along the layers, and shifts origins along it. Says whether there was one.
-    fn detour(&mut self, needy: usize) -> bool {
-        // Steps: a box would take from a point through `take`, of which a holder gives back through `give`.
+    /// Finds an augmenting path from a box along the layers, and shifts origins along it. Returns whether there was
+    /// one.
+    fn augment(&mut self, needy: usize) -> bool {
+        // Steps (box, take, give): the box takes from a point through the candidate `take`, and the holder of that
+        // point gives back through the candidate `give`.
         let mut steps: Vec<(usize, usize, usize)> = Vec::new();
         let mut at = needy;
         loop {
             let candidate = self.next_point[at];
             if candidate == self.network.starts[at + 1] {
-                // A dead end: the point that led here must try its next holder.
+                // A dead end: the point before it must try its next holder.
                 let Some((before, take, _)) = steps.pop() else {
                     return false;
                 };
@@ -206,19 +222,12 @@ mod tests {
 
     use super::*;
 
-    fn network(candidates: &[Vec<u32>], needs: &[u32], supplies: &[u32]) -> Network {
-        let mut starts = vec![0];
-        for points in candidates {
-            starts.push(starts[starts.len() - 1] + points.len());
-        }
-        Network { starts, points: candidates.concat(), needs: needs.to_vec(), supplies: supplies.to_vec() }
-    }
-
     fn lacking(candidates: &[Vec<u32>], needs: &[u32], supplies: &[u32]) -> u32 {
-        network(candidates, needs, supplies).assign().iter().sum()
+        Network::new(candidates, needs.to_vec(), supplies.to_vec()).assign().iter().sum()
     }
 
-    /// By Hall's theorem: the largest excess of a set of boxes' needs over what its candidates supply.
+    /// The number that Hall's theorem gives: the largest excess, over all sets of boxes, of their needs over the
+    /// supplies of their candidates.
     fn lacking_by_hall(candidates: &[Vec<u32>], needs: &[u32], supplies: &[u32]) -> u32 {
         let subsets = 0u32..1 << needs.len();
         let excess = subsets.map(|subset| {
@@ -242,8 +251,8 @@ mod tests {
     }
 
     #[test]
-    fn a_long_chain_of_detours_is_followed() {
-        // Each box i may have points i and i+1, the last box only the first of its two, so all must move by one.
+    fn a_long_augmenting_path_is_found() {
+        // Box i may take points i and i+1, and the last box only point 0, so all others must move by one.
         let n = 2000;
         let mut candidates: Vec<Vec<u32>> = (0..n).map(|needy| vec![needy, needy + 1]).collect();
         candidates.push(vec![0, 0]);

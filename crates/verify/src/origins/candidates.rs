@@ -1,33 +1,33 @@
 //! [`PointTree`]: which private rows lie in a released box.
 //!
 //! # Cost
-//! A k-d tree over points: O(n log^2 n) to build; a query visits the nodes that its box cuts. Boxes that follow
-//! median cuts, as most partitioners make them, cut few.
+//! A k-d tree takes O(n log^2 n) to build. A query visits the nodes that its box cuts, which are few if boxes follow
+//! median cuts, as with most partitioners.
 
-/// Points with their coordinates, in a tree of halves.
+/// A k-d tree: each node halves its points.
 pub(crate) struct PointTree {
     n_columns: usize,
     /// Points in the order of the tree.
     order: Vec<u32>,
     nodes: Vec<Node>,
-    /// Per node and column the smallest and largest coordinate.
+    /// The smallest and largest coordinate of each node in each column.
     bounds: Vec<(u32, u32)>,
     coordinates: Vec<u32>,
 }
 
 struct Node {
-    /// Its points in `order`.
+    /// Where the points of the node begin and end in `order`.
     start: u32,
     end: u32,
-    /// Its first half; the second follows it. 0 where there are none.
+    /// The node of the first half, which the second one follows; 0 if there are none.
     children: u32,
 }
 
-/// Nodes of at most so many points are not halved.
+/// Nodes with at most this many points are not halved.
 const LEAF: u32 = 8;
 
 impl PointTree {
-    /// Over points given by `n_columns` coordinates each.
+    /// A tree over points that are given by `n_columns` coordinates each.
     pub(crate) fn new(n_columns: usize, coordinates: Vec<u32>, n_points: usize) -> Self {
         let order = (0..n_points as u32).collect();
         let mut tree = PointTree { n_columns, order, nodes: Vec::new(), bounds: Vec::new(), coordinates };
@@ -54,10 +54,10 @@ impl PointTree {
         self.nodes.push(Node { start, end, children: 0 });
     }
 
-    /// Gives a node two children, unless its points are few or all the same.
+    /// Gives a node two children, unless its points are few or all equal.
     fn halve(&mut self, node: usize) {
         let Node { start, end, .. } = self.nodes[node];
-        // Relative to the whole column, for that is how most partitioners choose what to cut.
+        // Widths are relative to the whole column, because most partitioners choose the column to cut in this way.
         let span = |node: usize, column: usize| {
             let (low, high) = self.bounds[node * self.n_columns + column];
             f64::from(high.saturating_sub(low))
@@ -80,7 +80,7 @@ impl PointTree {
         self.add(start + middle, end);
     }
 
-    /// The points in a box, ascending: each coordinate from the first to before the second bound.
+    /// The points in a box, ascending. Each side of the box is a range of coordinates (the end excluded).
     pub(crate) fn within(&self, sides: &[(u32, u32)]) -> Vec<u32> {
         let mut found = Vec::new();
         self.visit(sides, |points| found.extend_from_slice(points));
@@ -88,14 +88,14 @@ impl PointTree {
         found
     }
 
-    /// How many points are in a box.
+    /// The number of points in a box.
     pub(crate) fn count(&self, sides: &[(u32, u32)]) -> usize {
         let mut n = 0;
         self.visit(sides, |points| n += points.len());
         n
     }
 
-    /// Hands over the points in a box, in no order.
+    /// Calls `found` with the points in a box, in no particular order.
     pub(crate) fn visit(&self, sides: &[(u32, u32)], mut found: impl FnMut(&[u32])) {
         let mut open = vec![0u32];
         while let Some(node) = open.pop() {

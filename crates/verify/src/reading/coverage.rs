@@ -1,14 +1,15 @@
-//! Whether a released cell covers what it stands for.
+//! Whether a released cell covers the private cell it stands for.
 //!
-//! # Guarantee   decided by texts, parsed bounds and hierarchy paths; what is not understood covers nothing but itself
+//! # Guarantee
+//! Texts, parsed bounds and hierarchy paths decide. A text that means nothing here covers only itself.
 //!
 //! | released cell | covers |
 //! | --- | --- |
 //! | null | null |
-//! | a value | the same value in the column's type; the same text where a hierarchy or no type says what it is |
+//! | a value | the same value in the column's type; in columns of text or with a hierarchy, the same text |
 //! | `[lo,hi]` | values from `lo` to `hi`, in columns of numbers and times without a hierarchy |
-//! | a node's label | leaves that have the node on their path to the root; the root's also null |
-//! | `*` | everything, unless the hierarchy has a node of that name, which then is meant |
+//! | a node's label | leaves that have the node on their path to the root; the root also covers null |
+//! | `*` | everything, unless the hierarchy has a node of that name |
 //!
 //! # Cost   one sort of (label, value) pairs per column; each distinct pair is tested once
 
@@ -21,26 +22,25 @@ use crate::Violation;
 use crate::count::cells::in_order;
 use crate::structure::place;
 
-/// What labels of one column cover.
+/// Decides which values the labels of one column cover.
 pub(crate) struct Coverage<'a> {
     column: &'a Column,
-    /// Per text of the column its leaf, or [`NULL`] where the hierarchy has none.
+    /// The leaf of each text of the column, or [`NULL`] if the hierarchy has none.
     leaves: Vec<u32>,
-    /// Per label what it means.
     labels: Vec<Label<'a>>,
 }
 
-/// What a label means.
+/// A label and its meaning.
 pub(crate) struct Label<'a> {
     text: &'a str,
     pub(crate) everything: bool,
     pub(crate) node: Option<u32>,
-    /// A value is a range of its own.
+    /// The bounds of a range. A value is a range whose bounds are equal.
     pub(crate) range: Option<(Value<'a>, Value<'a>)>,
 }
 
 impl<'a> Coverage<'a> {
-    /// Understands `labels` as generalizations of a private column.
+    /// Reads `labels` as generalizations of a private column.
     pub(crate) fn new(column: &'a Column, labels: &'a Texts) -> Self {
         let leaves = match &column.hierarchy {
             Some(hierarchy) => (0..column.texts.len() as u32)
@@ -55,7 +55,7 @@ impl<'a> Coverage<'a> {
         Coverage { column, leaves, labels }
     }
 
-    /// Whether a released cell covers a private one, both by id.
+    /// Whether a released cell covers a private one, both given by id.
     pub(crate) fn covers(&self, label: u32, value: u32) -> bool {
         let label = match (label, value) {
             (NULL, value) => return value == NULL,
@@ -104,14 +104,14 @@ impl<'a> Label<'a> {
     }
 }
 
-/// The values of the bounds of `[lo,hi]`.
+/// The bounds of `[lo,hi]` as values.
 fn read_range<'a>(text: &'a str, column: &Column) -> Option<(Value<'a>, Value<'a>)> {
     let parse = |bound: &'a str| Value::parse(bound, column.value_type, &column.notation);
     let (low, high) = range_bounds(text, column)?;
     Some((parse(low)?, parse(high)?))
 }
 
-/// The bounds of `[lo,hi]`. A text that can be read in two ways is no range.
+/// The bounds of `[lo,hi]` as texts. A text that can be read in two ways is not a range.
 pub(crate) fn range_bounds<'a>(text: &'a str, column: &Column) -> Option<(&'a str, &'a str)> {
     match column.value_type {
         ValueType::Integer | ValueType::Decimal | ValueType::Float | ValueType::Date | ValueType::Timestamp => {}
@@ -146,14 +146,14 @@ fn distinct(n_rows: usize, pair: impl Fn(usize) -> (u32, u32) + Sync) -> Vec<(u3
     pairs
 }
 
-/// The private values in an order in which each label covers one run of them. Only an index: it says what
-/// [`Coverage::covers`] says, for all values at once.
+/// The private values in an order in which each label covers a run of consecutive values. This is only an index: it
+/// gives the same answers as [`Coverage::covers`], for all values at once.
 pub(crate) struct Runs {
-    /// Per value its position.
+    /// The position of each value.
     positions: Vec<u32>,
-    /// Null's position.
+    /// The position of null.
     null: u32,
-    /// Per label the positions it covers.
+    /// The positions that each label covers (the end excluded).
     labels: Vec<(u32, u32)>,
 }
 
@@ -165,14 +165,13 @@ impl Runs {
         }
     }
 
-    /// The same with as few positions as tell apart what some label tells apart: values that the same labels cover share
-    /// one.
+    /// The same runs with as few positions as possible: values that are covered by the same labels share one.
     pub(crate) fn coarse(self) -> Self {
         let mut bounds: Vec<u32> = self.labels.iter().flat_map(|&(start, end)| [start, end]).collect();
         bounds.extend([0, self.null, self.null + 1]);
         bounds.sort_unstable();
         bounds.dedup();
-        // A position's number is that of the last bound at or before it.
+        // The number of a position is that of the last bound at or before it.
         let number = |position: u32| bounds.partition_point(|&bound| bound <= position) as u32 - 1;
         let run = |&(start, end): &(u32, u32)| if start < end { (number(start), number(end)) } else { (0, 0) };
         Runs {
@@ -182,17 +181,17 @@ impl Runs {
         }
     }
 
-    /// A value's position.
+    /// The position of a value.
     pub(crate) fn position(&self, value: u32) -> u32 {
         if value == NULL { self.null } else { self.positions[value as usize] }
     }
 
-    /// The positions a label covers, from the first to before the last.
+    /// The positions that a label covers (the end excluded).
     pub(crate) fn run(&self, label: u32) -> (u32, u32) {
         if label == NULL { (self.null, self.null + 1) } else { self.labels[label as usize] }
     }
 
-    /// Values of the type in order, other texts, null.
+    /// The order is: values of the column's type, other texts, null.
     fn by_value(coverage: &Coverage<'_>) -> Self {
         let column = coverage.column;
         let n_texts = column.texts.len() as u32;
@@ -216,7 +215,7 @@ impl Runs {
         Runs { positions, null: n_texts, labels: labels.collect() }
     }
 
-    /// Leaves by their path from the root, null, other texts.
+    /// The order is: leaves by their path from the root, null, other texts.
     fn by_path(coverage: &Coverage<'_>, hierarchy: &Hierarchy) -> Self {
         let column = coverage.column;
         let n_texts = column.texts.len() as u32;
@@ -259,7 +258,7 @@ impl Runs {
     }
 }
 
-/// Per id its position.
+/// The position of each id.
 fn inverse(order: &[u32]) -> Vec<u32> {
     let mut positions = vec![0; order.len()];
     for (position, &id) in (0..).zip(order) {
@@ -274,7 +273,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether a label covers a value of a column that holds it.
+    /// Whether a label covers a value of a column.
     fn covers(column: &Column, label: Option<&str>, value: Option<&str>) -> bool {
         let labels: Texts = label.into_iter().collect();
         let id = match value {

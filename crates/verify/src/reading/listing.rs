@@ -1,12 +1,12 @@
 //! [`Listing`]: the released part of a hierarchy file, and whether it is true.
 //!
-//! For each label that some cell of a column shows, a listing has every value of the publisher's hierarchy file below that
-//! label, whether or not the private table holds the value.
+//! For each label that some cell of a column shows, a listing has every value below that label in the publisher's
+//! hierarchy file, whether or not the private table contains the value.
 //!
 //! # Guarantee
-//! A listing that passes [`Listing::check_shown`] has the labels that the cells show and no others. One that passes
-//! [`Listing::check_hierarchy`] says the same as the hierarchy itself. A listing is thereby a function of the released
-//! cells and of the hierarchy file, so it can't tell two private tables apart that have the same release.
+//! A listing that passes [`Listing::check_shown`] has exactly the labels that the cells show. A listing that passes
+//! [`Listing::check_hierarchy`] agrees with the hierarchy. Together they make a listing a function of the released
+//! cells and the hierarchy file, so it tells nothing more about the private table than the released cells do.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -17,25 +17,25 @@ use crate::reading::unused;
 /// Which values the labels of a column stand for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
-    /// Per label its values, ascending, so that one is found among many.
+    /// The values of each label, ascending for binary search.
     labels: BTreeMap<String, Vec<String>>,
 }
 
-/// What is wrong with a listing.
+/// The fault of a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListingErrorKind {
-    /// A cell shows a label that it lacks.
+    /// A cell shows a label that the listing lacks.
     #[error("lacks labels that cells show")]
     LabelMissing,
-    /// It has a label that no cell shows.
+    /// The listing has a label that no cell shows.
     #[error("has labels that no cell shows")]
     LabelNotShown,
-    /// Labels that share some values and not others, or a value that is a label of other values.
-    #[error("lists values that no tree has")]
+    /// Two labels overlap without being nested, or a value is also a label of other values.
+    #[error("has labels that do not form a tree")]
     NoTree,
-    /// A value twice under the same label.
-    #[error("lists a value twice")]
+    /// A value occurs twice under the same label.
+    #[error("lists a value twice under one label")]
     ValueTwice,
     /// The hierarchy has other values below a label.
     #[error("lists other values than the hierarchy")]
@@ -46,7 +46,7 @@ impl Listing {
     /// A listing of pairs of a label and one of its values.
     ///
     /// # Errors
-    /// Where a pair is there twice.
+    /// If a pair occurs twice.
     pub fn new(pairs: impl IntoIterator<Item = (String, String)>) -> Result<Self, ListingErrorKind> {
         let mut labels: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (label, value) in pairs {
@@ -71,10 +71,10 @@ impl Listing {
         self.labels.iter().map(|(label, values)| (label.as_str(), values.as_slice()))
     }
 
-    /// Whether it has the labels that cells show and no others, and they are labels of one tree.
+    /// Whether the listing has exactly the labels that cells show, and these form a tree.
     ///
     /// # Errors
-    /// Where they are not.
+    /// If not.
     pub fn check_shown(&self, shown: &Texts) -> Result<(), ListingErrorKind> {
         if shown.iter().any(|label| !self.labels.contains_key(label)) {
             return Err(ListingErrorKind::LabelMissing);
@@ -85,16 +85,17 @@ impl Listing {
         self.check_tree()
     }
 
-    /// Whether the values it lists for each label are those below it in a hierarchy.
+    /// Whether the listing has, for each label, exactly the values below it in a hierarchy.
     ///
     /// # Errors
-    /// Where they are not.
+    /// If not.
     pub fn check_hierarchy(&self, hierarchy: &Hierarchy) -> Result<(), ListingErrorKind> {
         let mut below: BTreeMap<u32, BTreeSet<&str>> = BTreeMap::new();
         for label in self.labels.keys() {
             below.insert(hierarchy.node(label).ok_or(ListingErrorKind::OtherValues)?, BTreeSet::new());
         }
-        // Each leaf goes up its path, instead of each label down to its leaves.
+        // Going up from each leaf visits each path once. Going down from each label would visit shared leaves
+        // repeatedly.
         for leaf in (0..hierarchy.n_nodes() as u32).filter(|&node| hierarchy.is_leaf(node)) {
             for node in hierarchy.path(leaf) {
                 if let Some(values) = below.get_mut(&node) {
@@ -109,7 +110,7 @@ impl Listing {
         if below.iter().all(is_same) { Ok(()) } else { Err(ListingErrorKind::OtherValues) }
     }
 
-    /// The labels by how many values they have, most first.
+    /// The labels in the order of how many values they have, most first.
     fn widest_first(&self) -> Vec<(&str, &[String])> {
         let mut labels: Vec<(&str, &[String])> = self.iter().collect();
         labels
@@ -118,7 +119,7 @@ impl Listing {
     }
 
     fn check_tree(&self) -> Result<(), ListingErrorKind> {
-        // Per value the narrowest label so far that has it.
+        // For each value, the narrowest label so far that contains it.
         let mut inside: HashMap<&str, Option<usize>> = HashMap::new();
         for (position, (label, values)) in self.widest_first().into_iter().enumerate() {
             let mut around = values.iter().map(|value| inside.get(value.as_str()).copied().flatten());
@@ -127,7 +128,7 @@ impl Listing {
                 return Err(ListingErrorKind::NoTree);
             }
             for value in values {
-                // A label that is a value stands for itself and for nothing else.
+                // A label that is also a value must stand for itself alone.
                 let is_value_itself = value == label;
                 if (is_value_itself && values.len() > 1) || (!is_value_itself && self.is_inner(value)) {
                     return Err(ListingErrorKind::NoTree);
@@ -143,8 +144,8 @@ impl Listing {
         self.values(text).is_some_and(|values| values.iter().any(|value| value != text))
     }
 
-    /// The labels and values as a tree, its root being `root` where a cell shows it. A tree that passes
-    /// [`Listing::check_shown`] is right; any other is some tree.
+    /// The labels and values as a tree. `root` is the label of the hierarchy's root, if a cell shows it. The tree is
+    /// meaningful only if the listing passes [`Listing::check_shown`].
     pub fn tree(&self, root: Option<&str>) -> Hierarchy {
         let texts = || self.iter().flat_map(|(label, values)| values.iter().map(String::as_str).chain([label]));
         let texts: HashSet<&str> = texts().collect();

@@ -1,8 +1,8 @@
-//! [`meaning`]: what a text stands for, written so that two texts mean the same exactly where they are written the same.
+//! [`meaning`]: one spelling for all texts that mean the same value.
 //!
-//! The verifier decides by this which rows of a private table and of a register can be the same person. It shares no code
-//! with the reader, whose join it checks: numbers are compared digit by digit and never as binary integers, days are
-//! counted by a formula of its own, and Unicode is composed by another library.
+//! By this spelling, the verifier decides which rows of a private table and of a register can belong to the same
+//! person. The code is independent of the reader, whose join it checks: numbers are compared digit by digit and never
+//! as binary integers, days are counted by another formula, and Unicode is composed by another library.
 //!
 //! # Deviations
 //! A date format with a conversion that `date_by_format` does not know is read by [`Value::parse`].
@@ -13,7 +13,7 @@ use std::hash::{DefaultHasher, Hasher};
 use icu_normalizer::ComposingNormalizerBorrowed;
 use kohort_model::{Notation, Value, ValueType};
 
-/// What a text of a column of this type stands for; none where it is not of the type.
+/// The spelling of the value that a text stands for; `None` if the text is not of the type.
 pub(crate) fn meaning<'t>(text: &'t str, value_type: ValueType, notation: &Notation) -> Option<Cow<'t, str>> {
     match value_type {
         ValueType::Text => Some(composed(text)),
@@ -21,7 +21,7 @@ pub(crate) fn meaning<'t>(text: &'t str, value_type: ValueType, notation: &Notat
         ValueType::Integer | ValueType::Decimal => digits(&pointed(text, notation)).map(Cow::Owned),
         ValueType::Float => {
             let number: f64 = pointed(text, notation).parse().ok()?;
-            // Both zeros are one number.
+            // Adding 0.0 makes -0.0 and 0.0 the same number.
             (!number.is_nan()).then(|| Cow::Owned(format!("{:x}", (number + 0.0).to_bits())))
         }
         ValueType::Date | ValueType::Timestamp => {
@@ -41,8 +41,8 @@ pub(crate) fn meaning<'t>(text: &'t str, value_type: ValueType, notation: &Notat
     }
 }
 
-/// A number for a person's key, the same for keys of the same value: of numbers without leading zeros, of dates and
-/// timestamps, of truth values, and of all other keys as text. Two different keys share a number once in 2^64.
+/// A hash of a person's key that is the same for all spellings of one value. Keys are read as numbers (unless they have
+/// leading zeros), dates and timestamps, truth values, or else as text. Two different keys share a hash once in 2^64.
 pub fn key_print(key: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     let is_plain_number = key.len() < 19
@@ -50,7 +50,7 @@ pub fn key_print(key: &str) -> u64 {
         && (!key.ends_with('0') || key == "0")
         && (!key.starts_with('0') || key == "0");
     if is_plain_number {
-        // The most common keys, as `digits` would write them.
+        // A short cut for the most common keys: `digits` would return them unchanged.
         hasher.write(key.as_bytes());
     } else {
         let meaning = if has_leading_zero(key) { None } else { digits(key).map(Cow::Owned) };
@@ -81,7 +81,7 @@ fn pointed<'t>(text: &'t str, notation: &Notation) -> Cow<'t, str> {
     if !notation.decimal_comma {
         return Cow::Borrowed(text);
     }
-    // A point is no decimal sign then, so it must not pass for one.
+    // With a decimal comma, a point is not a decimal sign, so it must not become one.
     Cow::Owned(text.replace('.', "?").replace(',', "."))
 }
 
@@ -90,7 +90,7 @@ fn has_leading_zero(text: &str) -> bool {
     digits.len() > 1 && digits[0] == b'0' && digits[1].is_ascii_digit()
 }
 
-/// A decimal number as its digits without zeros around them, and the power of ten they count: `12.50` is `125e-1`.
+/// A decimal number as its digits, without zeros at either end, and a power of ten: `12.50` is `125e-1`.
 fn digits(text: &str) -> Option<String> {
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
@@ -179,7 +179,7 @@ fn offset_minutes(text: &str) -> Option<i64> {
     }
 }
 
-/// A format with a conversion that is not known here.
+/// The format has a conversion that `date_by_format` does not know.
 struct UnknownConversion;
 
 /// Nanoseconds since 1970 of a text in a `strftime` format of digits: `%d.%m.%Y %H:%M` and the like.
@@ -228,7 +228,7 @@ fn date_by_format(text: &str, format: &str) -> Result<Option<i128>, UnknownConve
     Ok(day(year, month, day_of_month).map(|days| i128::from(days) * DAY + of_day))
 }
 
-/// A whole number of at least one digit and nothing else.
+/// The whole number that a text of digits spells.
 pub(crate) fn number(text: &str) -> Option<i64> {
     let is_number = !text.is_empty() && text.len() <= 18 && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { text.parse().ok() } else { None }

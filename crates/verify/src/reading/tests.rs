@@ -1,4 +1,4 @@
-//! Labels of every rule, read from what a manifest says, against the hierarchies that made them.
+//! Labels of every rule, read according to the manifest and compared with the hierarchies that made them.
 
 use kohort_model::hierarchy::Rule;
 use kohort_model::{NULL, Role};
@@ -188,7 +188,7 @@ proptest! {
                 let is_above = made.path(other).any(|above| above == node);
                 let [read, read_other] = [node, other].map(|node| tree.node(made.label(node)).unwrap());
                 let reads_above = tree.path(read_other).any(|above| above == read);
-                // Two labels of the same values may stand in each other's place: `[0,0]` of step 1 and the value 0.
+                // Two labels with the same values may be swapped, such as `[0,0]` of step 1 and the value 0.
                 prop_assert!(!is_above || reads_above || made.children(node).len() == 1, "{} {}", made.label(node), made.label(other));
             }
         }

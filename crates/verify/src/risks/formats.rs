@@ -1,20 +1,20 @@
-//! [`IdentifierKind`]: texts that name somebody by their format, told by check digits and not by a column's name.
+//! [`IdentifierKind`]: recognizes identifiers by their format and check digits, not by the name of the column.
 //!
-//! A check digit is right by chance once in ten to once in ninety-seven times, so a column in which nearly all distinct
-//! texts pass is no accident.
+//! A random number passes a check once in ten to once in ninety-seven times. So if nearly all distinct texts of a
+//! column pass, that is no accident.
 
 use kohort_model::Texts;
 
-/// Fewer distinct texts than this may pass a check by chance.
+/// With fewer distinct texts than this, all may pass a check by chance.
 const FEWEST: usize = 10;
 
-/// The share of distinct texts that must pass: a few are mistyped.
+/// The share of distinct texts that must pass, because a few may be mistyped.
 const NEARLY_ALL: f64 = 0.98;
 
-/// What names somebody outright.
+/// A kind of identifier that names somebody outright.
 #[derive(Clone, Copy, Debug)]
 pub struct IdentifierKind {
-    /// For people, such as `an IBAN`.
+    /// The name with its article, such as `an IBAN`.
     pub name: &'static str,
     is_one: fn(&str) -> bool,
 }
@@ -47,12 +47,12 @@ const fn kind(name: &'static str, is_one: fn(&str) -> bool) -> IdentifierKind {
 }
 
 impl IdentifierKind {
-    /// What nearly all of some distinct texts are, if anything.
+    /// The kind of identifier that nearly all of these distinct texts are, if any.
     pub fn of(texts: &Texts) -> Option<IdentifierKind> {
         if texts.len() < FEWEST {
             return None;
         }
-        // A sample soon tells that a column is none of them.
+        // A sample rules out most kinds at little cost.
         let first: Vec<&str> = texts.iter().take(FEWEST).collect();
         let could_be = |kind: &&IdentifierKind| first.iter().filter(|text| !(kind.is_one)(text)).count() <= 1;
         let is_nearly_all = |kind: &&IdentifierKind| {
@@ -63,7 +63,7 @@ impl IdentifierKind {
     }
 }
 
-/// Whether a text is that many digits, written with or without spaces, dots and dashes, that pass a check.
+/// Whether a text consists of that many digits, possibly with spaces, dots, dashes and slashes, that pass a check.
 fn is_digits(text: &str, n_digits: std::ops::RangeInclusive<usize>, check: impl Fn(&[u32]) -> bool) -> bool {
     let mut digits = Vec::with_capacity(text.len());
     for character in text.chars() {
@@ -110,7 +110,7 @@ fn pesel(digits: &[u32]) -> bool {
     (weighted(digits, &[1, 3, 7, 9, 1, 3, 7, 9, 1, 3]) + digits[10]).is_multiple_of(10)
 }
 
-/// ISO 7064 MOD 11,10.
+/// Whether the check digit is right by ISO 7064 MOD 11,10.
 fn mod_11_10(digits: &[u32]) -> bool {
     let product = digits[..digits.len() - 1].iter().fold(10, |product, digit| {
         let sum = (digit + product) % 10;
@@ -136,7 +136,7 @@ fn bsn(digits: &[u32]) -> bool {
     sum % 11 == digits[8]
 }
 
-/// Swedish and Norwegian ways to write one: six digits of the birth, and four with a Luhn check digit.
+/// Swedish and Norwegian spellings: six digits of the date of birth, and four more that end with a Luhn check digit.
 fn is_personal_number(text: &str) -> bool {
     let text = text.replace('+', "-");
     let has_date = |digits: &[u32]| {

@@ -1,7 +1,7 @@
-//! Which column names the person, told by the data: within the groups of that column the others hardly vary.
+//! Finds the column that names the person: in the rows of one person, most other columns hardly vary.
 //!
-//! A postcode determines its town and its state too, so more is asked of a column than that others follow from it: two
-//! of these must be independent of each other, and all together must nearly tell its groups apart.
+//! The same is true of a postcode, which determines the town and the state. So two more things must hold: two of the
+//! columns that hardly vary must be independent of each other, and together they must tell most of the groups apart.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -10,25 +10,27 @@ use kohort_model::{Column, NULL, Table};
 
 use super::formats::IdentifierKind;
 
-/// Fewer groups than this tell nothing.
+/// A column with fewer groups than this is not considered.
 const FEWEST_PERSONS: usize = 20;
-/// A column that is different in nearly every row has no groups.
+/// A column whose groups have fewer rows on average is different in nearly every row.
 const FEWEST_ROWS_EACH: f64 = 1.5;
-/// Larger groups are wards, towns or years.
+/// Groups that are larger on average are wards, towns or years.
 const MOST_ROWS_EACH: f64 = 1000.0;
 /// The share of rows that may differ from the others of their group: typing errors, and persons who moved.
 const SELDOM: f64 = 0.02;
 /// The most frequent value of a column that varies has at most this share of its rows.
 const VARIES: f64 = 0.95;
-/// A column with at least this share of distinct values in its rows varies within every group and tells nothing.
+/// A column with at least this many distinct values per row varies within every group, so it is no evidence.
 const DIFFERENT_EVERYWHERE: f64 = 0.9;
-/// What the followers of a column must tell apart of its groups.
+/// The share of groups that the columns which follow from a column must tell apart.
 const TELLING: f64 = 0.5;
 
-/// Where check digits tell that a column names somebody, fewer others must follow from it.
+/// If check digits show that a column holds identifiers, it is enough if this share of the other columns follows from
+/// it.
 const FOLLOW_AN_IDENTIFIER: f64 = 0.3;
 
-/// Of the columns that are looked at, how many must follow the one that names the person.
+/// The share of columns that must follow from the column that names the person. A column follows from another if it
+/// hardly varies within the groups of the other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Followers(f64);
 
@@ -42,14 +44,14 @@ impl Followers {
 /// A column that names persons who have several rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PersonColumn {
-    /// Its position in the table.
+    /// The position of the column in the table.
     pub position: usize,
-    /// How many values it has.
+    /// The number of the column's values.
     pub n_persons: usize,
 }
 
-/// The column that names persons with several rows, if one does. Only columns that are `looked_at` are expected to follow
-/// from it; any column may be it.
+/// The column that names persons with several rows, if there is one. Every column is considered. Only columns for which
+/// `looked_at` holds are expected to follow from it.
 pub fn person_column(table: &Table, looked_at: impl Fn(&Column) -> bool, followers: Followers) -> Option<PersonColumn> {
     let n_rows = table.n_rows as f64;
     let counts: Vec<Counts> = table.columns.iter().map(Counts::new).collect();
@@ -105,7 +107,7 @@ impl Counts {
     }
 }
 
-/// Whether a column hardly varies where another does not.
+/// Whether a column hardly varies within the groups of another.
 fn follows(column: &Column, from: &Column) -> bool {
     let most = (SELDOM * column.ids.len() as f64) as usize;
     let mut first: Vec<Option<u32>> = vec![None; from.texts.len()];
@@ -130,11 +132,11 @@ fn has_independent_pair(table: &Table, columns: &[usize]) -> bool {
     columns.iter().enumerate().any(|(place, &a)| columns[..place].iter().any(|&b| are_independent(a, b)))
 }
 
-/// Whether the columns together tell most groups of another apart.
+/// Whether the columns together tell most groups of another column apart.
 fn is_telling(table: &Table, groups: &Column, columns: &[usize]) -> bool {
     let hasher = RandomState::new();
     let mut seen = vec![false; groups.texts.len()];
-    let mut looks = HashSet::new();
+    let mut hashes = HashSet::new();
     let mut n_groups = 0usize;
     for (row, &group) in groups.ids.iter().enumerate() {
         if group == NULL || std::mem::replace(&mut seen[group as usize], true) {
@@ -142,9 +144,9 @@ fn is_telling(table: &Table, groups: &Column, columns: &[usize]) -> bool {
         }
         n_groups += 1;
         let cells: Vec<u32> = columns.iter().map(|&column| table.columns[column].ids[row]).collect();
-        looks.insert(hasher.hash_one(cells));
+        hashes.insert(hasher.hash_one(cells));
     }
-    looks.len() as f64 >= TELLING * n_groups as f64
+    hashes.len() as f64 >= TELLING * n_groups as f64
 }
 
 #[cfg(test)]

@@ -1,18 +1,19 @@
-//! [`verify_against`]: whether released rows can have come from a private table, when nothing links the two.
+//! [`verify_against`]: whether released rows can have come from a private table, if nothing says which row came from
+//! which.
 //!
 //! # Guarantee
-//! There is a way to give every released row a private row of its own whose quasi cells it covers and whose sensitive
-//! and plain cells it equals; it uses all rows of a person or none, and the persons and rows left over are as many as the
-//! release admits, and no more persons than the limit allows. Counted in the persons whom that way gives to each class,
-//! every requirement holds, own k included.
+//! Every released row can be given an origin: a private row of its own whose quasi cells it covers and whose sensitive
+//! and plain cells it equals. The origins include all rows of a person or none. As many rows and persons are left over
+//! as the release states, and no more persons than the limit allows. If each class is counted in the persons of its
+//! origins, every requirement holds, own k included.
 //!
-//! A release shows the same whichever of several such ways it was made in, so one is enough. Where persons have several
-//! rows, looking for one can fail without showing that there is none; then the result is undecided, not a failure.
-//! Keys are not compared, for they may be renumbered.
+//! If origins can be given in several ways, the release looks the same in each, so one way that satisfies everything is
+//! enough. If persons have several rows, the search can end without finding a way and without showing that there is
+//! none. Then the result is "can't tell", not a failure. Keys are not compared, because they may be renumbered.
 //!
 //! # Cost
-//! Rows fold to groups with equal cells, groups with equal copied cells are assigned by themselves. Boxes that do not
-//! overlap are assigned by the greedy pass. Where persons have several rows, see `persons`.
+//! Rows with equal cells are folded. Rows with equal copied cells are assigned apart from all others. A greedy pass is
+//! enough for classes that do not overlap. For persons with several rows, see `persons`.
 
 mod exhaustive;
 mod gather;
@@ -26,26 +27,26 @@ use std::collections::HashMap;
 use kohort_model::{Column, NULL, Role, Table, Texts};
 use rayon::prelude::*;
 
-use crate::asked::Views;
+use crate::asked::Perspectives;
 use crate::count::cells::CellIds;
 use crate::count::grouping::Classes;
-use crate::count::learned::{QuasiLabels, Source};
+use crate::count::learned::Source;
 use crate::count::loss::{LossSums, PersonSums};
 use crate::count::roll::{Roll, Sensitive, Shares, own_ks, persons_of};
-use crate::single::recoding::KeyColumns;
-use crate::structure::check_table;
+use crate::single::recoding::{ColumnCheck, KeyColumns};
+use crate::structure::{check_table, no_rows, other_name};
 use crate::{Asked, Counted, Findings, Skipped, Suppressed, SuppressionLimit, Violation, Violations};
 use origins::{Origins, Sides};
 use persons::{Answer, Puzzle, Tracing, trace};
 
-/// How many candidates of origins are kept in memory at once, for rows with the same copied cells.
+/// How many possible origins are kept in memory at once, for rows with the same copied cells.
 const MAX_CANDIDATES: u64 = 1 << 29;
 
-/// Verifies a released table against the private table it is said to come from, with as many rows and persons
-/// suppressed as it admits, and no more persons than the limit allows.
+/// Verifies a released table against the private table it is said to come from. `suppressed` is what the release states
+/// to have left out.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// Everything that is wrong with the released table.
 pub fn verify_against<'a>(
     released: &Table,
     original: &Table,
@@ -55,13 +56,8 @@ pub fn verify_against<'a>(
 ) -> Result<Findings, Violations> {
     let mut violations = check_table(released);
     violations.extend(check_table(original));
-    if released.name != original.name {
-        let (table, released) = (original.name.clone(), released.name.clone());
-        violations.push(Violation::TableName { table, released });
-    }
-    if released.n_rows == 0 {
-        violations.push(Violation::NoRows { table: released.name.clone() });
-    }
+    violations.extend(other_name(&released.name, &original.name));
+    violations.extend(no_rows(released));
     let keys = KeyColumns { never: original.person, ..KeyColumns::default() };
     let pairs = Pairs::new(released, original, &keys, &mut violations);
     if !violations.is_empty() {
@@ -71,8 +67,8 @@ pub fn verify_against<'a>(
     let several_rows = persons.as_ref().filter(|persons| has_repeats(persons, original.n_rows));
     let names: Vec<&str> = pairs.quasi.iter().map(|(public, _)| public.name.as_str()).collect();
     let asked = asked.into();
-    let views = Views::new(asked, &names, &mut violations);
-    let requirements = views.requirements();
+    let perspectives = Perspectives::new(asked, &names, &mut violations);
+    let requirements = perspectives.requirements();
     let own_k = own_ks(original, None, several_rows, &requirements, &mut violations);
     let quasi: Vec<CellIds<'_>> =
         pairs.quasi.iter().map(|(public, _)| CellIds::by_id(public.ids.as_slice(), public.texts.len())).collect();
@@ -80,9 +76,9 @@ pub fn verify_against<'a>(
     if !violations.is_empty() {
         return Err(Violations(violations));
     }
-    let mut sizes_for_own_k = views.sizes_for_own_k(&quasi, released.n_rows);
+    let mut sizes_for_own_k = perspectives.sizes_for_own_k(&quasi, released.n_rows);
     if let Some(persons) = several_rows {
-        // No class has more persons than the release.
+        // No class has more persons than the whole release.
         let n_persons = n_distinct(persons, original.n_rows).saturating_sub(suppressed.persons);
         let most = u32::try_from(n_persons).unwrap_or(u32::MAX);
         sizes_for_own_k.iter_mut().for_each(|size| *size = (*size).min(most));
@@ -100,33 +96,31 @@ pub fn verify_against<'a>(
     let shares = if several_rows.is_some() { Shares::Hidden } else { Shares::Pairs };
     let roll =
         Roll { n_rows: released.n_rows, quasi: quasi.clone(), persons: None, shares, sensitive, own_k: Vec::new() };
-    let labels = pairs.quasi.iter().zip(&quasi).map(|((public, private), cells)| {
-        QuasiLabels::new(cells, released.n_rows, &public.texts, private, Source::Private)
-    });
-    let labels: Vec<QuasiLabels> = if views.coalitions.is_empty() { Vec::new() } else { labels.collect() };
+    let shown: Vec<_> = pairs.quasi.iter().map(|&(public, private)| (&public.texts, private)).collect();
     let left_over = original.n_rows.saturating_sub(released.n_rows) as u64;
     let admitted = [("rows", suppressed.rows), ("persons", suppressed.persons)];
     let admitted = if several_rows.is_some() { &admitted[..1] } else { &admitted };
     violations.extend(miscounted(left_over, admitted));
-    // Where persons have several rows, exactly the admitted number of them is left out below.
+    // If persons have several rows, the search below leaves out exactly as many persons as stated.
     let (left_out, n_persons) = match several_rows {
         None => (left_over, original.n_rows as u64),
         Some(persons) => (suppressed.persons, n_distinct(persons, original.n_rows)),
     };
     violations.extend(limit.exceeded(left_out, n_persons));
-    let mut by_rows = Views::new(asked, &names, &mut Vec::new());
+    let mut by_rows = Perspectives::new(asked, &names, &mut Vec::new());
     by_rows.leave_out(|requirement| requirement.own_k_column().is_some());
     let of_persons;
     let mut findings = match several_rows {
         None => {
-            let mut findings = by_rows.count(&roll, &labels)?;
+            let mut findings = by_rows.count(&roll, &shown, Source::Private)?;
             violations.append(&mut findings.unmet);
             violations.extend(without_origin(&origins));
             findings.counted = Counted::Persons;
-            // Somebody who is left out may be anybody, so what the others need is known only where nobody is.
-            let everybody = (0..original.n_rows).map(|row| views.needed(&own_k, row)).sum();
+            // Anybody may be the one who is left out, so the k that the others need is known only if nobody is left
+            // out.
+            let everybody = (0..original.n_rows).map(|row| perspectives.needed(&own_k, row)).sum();
             let needed = match own_k.is_empty() {
-                true => Some(released.n_rows as u64 * views.needed(&[], 0)),
+                true => Some(released.n_rows as u64 * perspectives.needed(&[], 0)),
                 false => (left_over == 0).then_some(everybody),
             };
             let classes = Classes::group(&quasi.iter().collect::<Vec<_>>(), released.n_rows);
@@ -135,9 +129,9 @@ pub fn verify_against<'a>(
             findings
         }
         Some(persons) => {
-            // What fails whichever rows share a person fails for certain, and nothing needs to be traced.
+            // A requirement that fails whichever rows belong to the same person fails for certain, without any search.
             by_rows.take_hidden(|requirement| Skipped::of_persons(requirement).is_some());
-            violations.extend(by_rows.count(&roll, &labels)?.unmet);
+            violations.extend(by_rows.count(&roll, &shown, Source::Private)?.unmet);
             if !violations.is_empty() {
                 violations.extend(without_origin(&origins));
                 return Err(Violations(violations));
@@ -147,13 +141,13 @@ pub fn verify_against<'a>(
             let puzzle = Puzzle {
                 origins: &origins,
                 roll: &roll,
-                views: &views,
+                perspectives: &perspectives,
                 persons,
                 quasi: quasi.collect(),
                 n_original: original.n_rows,
                 n_left_out: suppressed.persons,
             };
-            let (findings, sizes_and_needs) = count_traced(&puzzle, &labels)?;
+            let (findings, sizes_and_needs) = count_traced(&puzzle, &shown)?;
             of_persons = sizes_and_needs.map(|classes| {
                 let needed = classes.iter().map(|&(_, needed)| needed).sum();
                 PersonSums::of(classes.iter().map(|&(size, _)| size), left_out, n_persons, Some(needed))
@@ -170,28 +164,22 @@ pub fn verify_against<'a>(
     Ok(findings)
 }
 
-/// How many persons a class has, and the sum of the k they need.
+/// The number of persons in a class, and the sum of the k that they need.
 type SizeAndNeed = (u64, u64);
 
-/// Counts the persons of one way to trace released rows back; and class by class, where there is no other way.
+/// Traces released rows back to persons, and counts these. Also returns the size of each class if there is only one way
+/// to trace rows back.
 ///
 /// # Errors
-/// What fails in every way, or what is left undecided.
+/// Requirements that fail in every way, or that could not be decided.
 fn count_traced(
     puzzle: &Puzzle<'_>,
-    labels: &[QuasiLabels],
+    shown: &[(&Texts, &Column)],
 ) -> Result<(Findings, Option<Vec<SizeAndNeed>>), Violations> {
     let Tracing { persons, answer } = trace(puzzle)?;
-    let Roll { n_rows, shares, .. } = *puzzle.roll;
-    let roll = Roll {
-        n_rows,
-        quasi: puzzle.roll.quasi.clone(),
-        persons: Some(CellIds::by_id(persons, puzzle.persons.n_numbers())),
-        shares,
-        sensitive: puzzle.roll.sensitive.clone(),
-        own_k: puzzle.roll.own_k.clone(),
-    };
-    let mut findings = puzzle.views.count(&roll, labels)?;
+    let persons = Some(CellIds::by_id(persons, puzzle.persons.n_numbers()));
+    let roll = Roll { persons, ..puzzle.roll.clone() };
+    let mut findings = puzzle.perspectives.count(&roll, shown, Source::Private)?;
     let unmet = std::mem::take(&mut findings.unmet);
     let failing: Vec<Violation> = match answer {
         Answer::Only | Answer::Fails => unmet,
@@ -205,30 +193,30 @@ fn count_traced(
         findings.skipped.push(Skipped::Figures);
         return Ok((findings, None));
     }
-    let classes = Classes::group(&roll.quasi.iter().collect::<Vec<_>>(), n_rows);
+    let classes = Classes::group(&roll.quasi.iter().collect::<Vec<_>>(), roll.n_rows);
     let of_class = |class: usize| {
         let persons = roll.persons.as_ref().expect("rows were traced back to persons");
         let mut members: Vec<u32> = classes.rows(class).iter().map(|&row| persons.get(row as usize)).collect();
         members.sort_unstable();
         members.dedup();
-        let needs = members.iter().map(|&person| puzzle.views.needed(&roll.own_k, person as usize));
+        let needs = members.iter().map(|&person| puzzle.perspectives.needed(&roll.own_k, person as usize));
         (members.len() as u64, needs.sum())
     };
     Ok((findings, Some((0..classes.len()).map(of_class).collect())))
 }
 
-/// Columns of the released and of the private table that belong together.
+/// Pairs of a released column and the private column it comes from.
 pub(crate) struct Pairs<'a> {
-    /// Generalized ones.
+    /// Generalized columns.
     pub(crate) quasi: Vec<(&'a Column, &'a Column)>,
-    /// Unchanged ones.
+    /// Unchanged columns.
     pub(crate) copied: Vec<(&'a Column, &'a Column)>,
-    /// Keys, which are unchanged where they are kept.
+    /// Key columns, which are unchanged unless they are renumbered.
     pub(crate) keys: Vec<(&'a Column, &'a Column)>,
 }
 
 impl<'a> Pairs<'a> {
-    /// By their names. What is missing, too much or out of order is added to the violations.
+    /// Pairs columns by their names. Adds a violation for each column that is missing, superfluous or out of order.
     pub(crate) fn new(
         released: &'a Table,
         original: &'a Table,
@@ -236,24 +224,14 @@ impl<'a> Pairs<'a> {
         violations: &mut Vec<Violation>,
     ) -> Self {
         let mut pairs = Pairs { quasi: Vec::new(), copied: Vec::new(), keys: Vec::new() };
-        let mut next_source = 0;
-        let mut found = vec![false; original.columns.len()];
+        let mut check = ColumnCheck::new(original, keys);
         for public in &released.columns {
             let name = || public.name.clone();
             let Some(source) = original.position(&public.name) else {
                 violations.push(Violation::ColumnWithoutSource { column: name() });
                 continue;
             };
-            if source < next_source {
-                violations.push(Violation::ColumnOrder { column: name() });
-            }
-            next_source = next_source.max(source + 1);
-            found[source] = true;
-            if keys.never == Some(source) {
-                violations.push(Violation::PersonReleased { column: name() });
-            } else if original.columns[source].role == Role::Key && !keys.joins(source) {
-                violations.push(Violation::KeyJoinsNothing { column: name() });
-            }
+            violations.extend(check.next(source));
             let private = &original.columns[source];
             if public.role != private.role {
                 let (role, said) = (private.role, public.role);
@@ -268,37 +246,32 @@ impl<'a> Pairs<'a> {
                 }
             }
         }
-        for (position, (private, found)) in original.columns.iter().zip(found).enumerate() {
-            let must = matches!(private.role, Role::Quasi | Role::Sensitive | Role::Plain) || keys.joins(position);
-            if must && !found {
-                violations.push(Violation::ColumnMissing { column: private.name.clone(), role: private.role });
-            }
-        }
+        violations.extend(check.missing());
         pairs
     }
 }
 
-/// Whether some number stands in two rows.
+/// Whether a person has two rows.
 fn has_repeats(persons: &CellIds<'_>, n_rows: usize) -> bool {
     let mut met = vec![false; persons.n_numbers()];
     (0..n_rows).any(|row| std::mem::replace(&mut met[persons.get(row) as usize], true))
 }
 
-/// How many numbers stand in some row.
+/// The number of persons who have a row.
 fn n_distinct(persons: &CellIds<'_>, n_rows: usize) -> u64 {
     let mut met = vec![false; persons.n_numbers()];
     (0..n_rows).for_each(|row| met[persons.get(row) as usize] = true);
     met.into_iter().filter(|&met| met).count() as u64
 }
 
-/// Rows or persons left over that are not as many as admitted.
+/// Violations if the number left over differs from what the release states.
 fn miscounted(counted: u64, admitted: &[(&'static str, u64)]) -> Vec<Violation> {
     let wrong = admitted.iter().filter(|&&(_, admitted)| admitted != counted);
     wrong.map(|&(what, admitted)| Violation::SuppressedMiscounted { what, admitted, counted }).collect()
 }
 
-/// Released rows that get no origin, however origins are handed out, so that nobody's own k is above the size of the
-/// row's class.
+/// Released rows that lack an origin, however origins are assigned. A private row can be the origin only of rows whose
+/// class is as large as the own k of its person.
 fn without_origin(origins: &Origins<'_>) -> Option<Violation> {
     let lacking = |bucket: &origins::Bucket| -> Result<Vec<(usize, u32)>, Violation> {
         let lacking = origins.network(bucket, MAX_CANDIDATES)?.assign();
@@ -311,13 +284,13 @@ fn without_origin(origins: &Origins<'_>) -> Option<Violation> {
     }
 }
 
-/// An own k as a coordinate; no class is as large as the largest.
+/// An own k as a coordinate of a point. No class is as large as the largest coordinate, so capping loses nothing.
 pub(crate) fn narrow(own_k: u64) -> u32 {
     own_k.min(u64::from(u32::MAX - 1)) as u32
 }
 
-/// The released cells followed by the private ones, told apart by text.
-pub(crate) fn joined<'a>(public: &'a Column, private: &'a Column) -> CellIds<'a> {
+/// The released cells followed by the private ones, equal if their texts are.
+pub(crate) fn concatenated<'a>(public: &'a Column, private: &'a Column) -> CellIds<'a> {
     let known: HashMap<&str, u32> = (0..).zip(public.texts.iter()).map(|(id, text)| (text, id)).collect();
     let mut n_texts = public.texts.len() as u32;
     let mut number = |texts: &Texts, id: u32| {
@@ -328,7 +301,7 @@ pub(crate) fn joined<'a>(public: &'a Column, private: &'a Column) -> CellIds<'a>
     };
     let numbers: Vec<u32> = (0..private.texts.len() as u32).map(|id| number(&private.texts, id)).collect();
     let mut ids = Vec::with_capacity(public.ids.len() + private.ids.len());
-    // A text that stands twice in the released dictionary counts as the one that is known.
+    // A text that the released dictionary holds twice gets one number.
     ids.extend(public.ids.iter().map(|&id| if id == NULL { NULL } else { known[public.texts.get(id)] }));
     ids.extend(private.ids.iter().map(|&id| if id == NULL { NULL } else { numbers[id as usize] }));
     CellIds::by_id(ids, n_texts as usize)
@@ -347,7 +320,7 @@ mod rows_tests {
 
     const ADMITTED: Suppressed = Suppressed { rows: 1, persons: 1 };
 
-    /// The clinic's release as a file, and the clinic with each row a person.
+    /// The clinic's release as a file, and the clinic as a table in which each row is a person.
     fn released() -> (Table, Table) {
         let mut original = clinic();
         original.person = None;
@@ -467,7 +440,7 @@ mod rows_tests {
         assert_eq!(violations, [Violation::UnknownColumn { column: "age".to_owned() }]);
     }
 
-    /// How many boxes can't be given points of their own, by trying everything.
+    /// How many boxes can't be given points of their own, found by trying every assignment.
     fn lacking(boxes: &[(u8, u8, u8)], points: &[(u8, u8)], used: u32) -> usize {
         let Some(((low, high, copied), rest)) = boxes.split_first().map(|(first, rest)| (*first, rest)) else {
             return 0;

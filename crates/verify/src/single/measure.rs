@@ -2,22 +2,22 @@
 
 use kohort_model::{Column, Requirement, Role, Table};
 
-use crate::asked::Views;
+use crate::asked::Perspectives;
 use crate::count::cells::CellIds;
-use crate::count::learned::{QuasiLabels, Source};
+use crate::count::learned::Source;
 use crate::count::roll::{Roll, Sensitive, Shares, own_ks, persons_of, sensitive_names};
-use crate::structure::check_table;
+use crate::structure::{check_table, no_rows};
 use crate::{Asked, Findings, RowsOf, Skipped, Violation, Violations};
 
-/// Counts any table: classes are rows with equal cells in the `quasi` columns, counted in persons where the table has
-/// a person column, else in rows. Measures the `sensitive` columns and those that requirements name. Requirements
-/// that fail are listed in [`Findings::unmet`].
+/// Counts any table. Rows with equal cells in the `quasi` columns form a class. Classes are counted in persons if the
+/// table has a person column, otherwise in rows. The `sensitive` columns and those that requirements name are measured.
+/// [`Findings::unmet`] lists requirements that fail.
 ///
 /// # Errors
-/// Where the table can't be counted: it has no rows, a row without a person, a column too few for a requirement.
+/// If the table can't be counted: it has no rows, a row without a person, or lacks a column that a requirement names.
 ///
 /// # Panics
-/// Where a position is none of the table's.
+/// If a position is beyond the table's columns.
 pub fn measure<'a>(
     table: &Table,
     quasi: &[usize],
@@ -25,26 +25,27 @@ pub fn measure<'a>(
     asked: impl Into<Asked<'a>>,
 ) -> Result<Findings, Violations> {
     let mut violations = Vec::new();
-    let views = Views::new(asked.into(), &names(table, quasi), &mut violations);
-    measure_views(table, quasi, sensitive, (&views, Source::Private, Shares::Pairs), violations)
+    let perspectives = Perspectives::new(asked.into(), &names(table, quasi), &mut violations);
+    measure_from(table, quasi, sensitive, (&perspectives, Source::Private, Shares::Pairs), None, violations)
 }
 
 fn names<'t>(table: &'t Table, quasi: &[usize]) -> Vec<&'t str> {
     quasi.iter().map(|&position| table.columns[position].name.as_str()).collect()
 }
 
-fn measure_views(
+/// Measures a table. If it is a part of a whole table, `whole` has for each column the number of nulls of the whole and then the
+/// number of rows that hold each text.
+pub(crate) fn measure_from(
     table: &Table,
     quasi: &[usize],
     sensitive: &[usize],
-    (views, source, shares): (&Views, Source, Shares),
+    (perspectives, source, shares): (&Perspectives, Source, Shares),
+    whole: Option<&[Vec<u64>]>,
     mut violations: Vec<Violation>,
 ) -> Result<Findings, Violations> {
     violations.extend(check_table(table));
-    let requirements = views.requirements();
-    if table.n_rows == 0 {
-        violations.push(Violation::NoRows { table: table.name.clone() });
-    }
+    let requirements = perspectives.requirements();
+    violations.extend(no_rows(table));
     if !violations.is_empty() {
         return Err(Violations(violations));
     }
@@ -64,37 +65,40 @@ fn measure_views(
     let columns: Vec<&Column> = quasi.iter().map(|&position| &table.columns[position]).collect();
     let quasi: Vec<CellIds<'_>> =
         columns.iter().map(|column| CellIds::by_id(column.ids.as_slice(), column.texts.len())).collect();
-    let labels = |(column, cells): (&&Column, &CellIds<'_>)| {
-        QuasiLabels::new(cells, table.n_rows, &column.texts, column, source)
-    };
-    let labels: Vec<QuasiLabels> = match views.coalitions.is_empty() {
-        true => Vec::new(),
-        false => columns.iter().zip(&quasi).map(labels).collect(),
-    };
-    let understood_as_itself = |column| Sensitive::new(column, column, None);
+    let shown: Vec<_> = columns.iter().map(|&column| (&column.texts, column)).collect();
     let roll = Roll {
         n_rows: table.n_rows,
         quasi,
         persons,
         shares,
-        sensitive: measured.into_iter().map(|position| &table.columns[position]).map(understood_as_itself).collect(),
+        sensitive: measured
+            .into_iter()
+            .map(|position| {
+                let column = &table.columns[position];
+                Sensitive {
+                    whole: whole.map(|counts| counts[position].as_slice()),
+                    ..Sensitive::new(column, column, None)
+                }
+            })
+            .collect(),
         own_k,
     };
-    views.count(&roll, &labels)
+    perspectives.count(&roll, &shown, source)
 }
 
-/// Verifies a released table by itself: persons where its person column is released, else rows. Persons' own k is
-/// never released, so a requirement on it is skipped and said to be, unless the table has the column after all.
+/// Verifies a released table by itself, counted in persons if the person column is released, otherwise in rows.
+/// Persons' own k is never released, so a requirement on it is listed in [`Findings::skipped`], unless the table does
+/// have the column.
 ///
-/// Where several rows may be of the same person, a class has at most as many persons as rows, and shares of values can't
-/// be counted: a requirement fails only where it does whichever rows share a person, and those that are not confirmed
-/// for that are said to be skipped.
+/// If several rows may belong to the same person, a class has at most as many persons as rows, and shares of values
+/// can't be counted. Then a requirement fails only if it fails whichever rows belong together. Requirements that can't
+/// be confirmed in this way are listed in [`Findings::skipped`].
 ///
 /// # Errors
-/// Every requirement that some class does not satisfy, or what keeps the table from being counted.
+/// Every requirement that some class does not satisfy, or the faults that make it impossible to count the table.
 ///
 /// # Panics
-/// Where a position is none of the table's.
+/// If a position is beyond the table's columns.
 pub fn verify_alone<'a>(
     released: &Table,
     quasi: &[usize],
@@ -107,24 +111,25 @@ pub fn verify_alone<'a>(
         .filter(|&key| released.person != Some(key))
         .map(|key| Violation::KeyJoinsNothing { column: released.columns[key].name.clone() })
         .collect();
-    let mut views = Views::new(asked.into(), &names(released, quasi), &mut violations);
+    let mut perspectives = Perspectives::new(asked.into(), &names(released, quasi), &mut violations);
     let is_hidden = |requirement: &Requirement| {
         requirement.own_k_column().is_some_and(|column| released.position(column).is_none())
     };
-    let hidden = views.requirements().into_iter().filter(is_hidden);
+    let hidden = perspectives.requirements().into_iter().filter(is_hidden);
     let mut skipped: Vec<Skipped> = hidden.filter_map(|requirement| Skipped::own_k(&requirement)).collect();
-    views.leave_out(is_hidden);
+    perspectives.leave_out(is_hidden);
     let shares = match rows_of {
         RowsOf::PersonsUnnamed if released.person.is_none() => Shares::Hidden,
         RowsOf::PersonsUnnamed | RowsOf::PersonsEach => Shares::Pairs,
     };
     if shares == Shares::Hidden {
-        skipped.extend(views.requirements().iter().filter_map(Skipped::of_persons));
+        skipped.extend(perspectives.requirements().iter().filter_map(Skipped::of_persons));
         let of_persons = |requirement: &Requirement| Skipped::of_persons(requirement).is_some();
-        skipped.extend(views.take_hidden(of_persons).iter().filter_map(Skipped::of_persons));
+        skipped.extend(perspectives.take_hidden(of_persons).iter().filter_map(Skipped::of_persons));
     }
     let sensitive = released.with_role(Role::Sensitive);
-    let mut findings = measure_views(released, quasi, &sensitive, (&views, Source::Released, shares), violations)?;
+    let mut findings =
+        measure_from(released, quasi, &sensitive, (&perspectives, Source::Released, shares), None, violations)?;
     if !findings.unmet.is_empty() {
         return Err(Violations(findings.unmet));
     }

@@ -1,27 +1,28 @@
-//! [`verify_release`]: whether a release in memory is true and satisfies what was asked.
+//! [`verify_release`]: whether a release in memory is truthful and satisfies its requirements.
 //!
 //! # Guarantee
-//! Every private row is released at most once, each released cell covers or equals its original, nobody is released
-//! in part, no column is released that must not be, no more persons are left out than is asked, and every class
-//! satisfies every requirement.
+//! Every private row is released at most once. Each released cell covers or equals its original. All rows of a person
+//! are released, or none of them. No forbidden column is released. No more persons are left out than the limit allows.
+//! Every class satisfies every requirement.
 //!
-//! The table stands alone: nothing points to its person column, which therefore is not released in any form.
+//! The release has one table, so no other table points to its person column. That column is therefore not released in
+//! any form.
 
-use kohort_model::{Cells, Release, ReleasedTable, Table};
+use kohort_model::{Cells, Column, Release, ReleasedTable, Table, Texts};
 use rayon::prelude::*;
 
-use crate::asked::Views;
+use crate::asked::Perspectives;
 use crate::count::cells::CellIds;
-use crate::count::learned::{QuasiLabels, Source};
+use crate::count::learned::Source;
 use crate::count::roll::{Roll, Sensitive, Shares, own_ks, persons_of};
 use crate::single::recoding::{KeyColumns, cells, columns, source_rows};
-use crate::structure::check_table;
+use crate::structure::{Places, check_table};
 use crate::{Asked, Suppressed, SuppressionLimit, Verified, Violation, Violations};
 
 /// Verifies a release of one table against the private table it was made from.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// Everything that is wrong with the release.
 pub fn verify_release<'a>(
     release: Release,
     original: &Table,
@@ -35,7 +36,7 @@ pub fn verify_release<'a>(
     violations.extend(source_rows(&table.rows, original));
     let keys = KeyColumns { never: original.person, ..KeyColumns::default() };
     violations.extend(columns(table, original, &keys));
-    // Beyond this point cells are looked up, so everything must point somewhere.
+    // The checks below look cells up by position, so no cell may be missing.
     if !violations.is_empty() {
         return Err(Violations(violations));
     }
@@ -56,11 +57,14 @@ pub fn verify_release<'a>(
             Suppressed::default()
         }
     };
-    let views = Views::new(asked.into(), &recoded_names(table), &mut violations);
-    let counted = roll(table, original, persons, &views).and_then(|roll| {
-        let labels = labels_of(table, original, &roll, &views);
-        views.count(&roll, &labels)
+    let perspectives = Perspectives::new(asked.into(), &recoded_names(table), &mut violations);
+    let shown = table.columns.iter().filter_map(|column| match &column.cells {
+        Cells::Recoded { labels, .. } => Some((labels, &original.columns[column.source])),
+        Cells::Copied | Cells::Surrogate { .. } => None,
     });
+    let shown: Vec<(&Texts, &Column)> = shown.collect();
+    let counted = roll(table, original, persons, &perspectives)
+        .and_then(|roll| perspectives.count(&roll, &shown, Source::Private));
     match counted {
         Err(Violations(more)) => violations.extend(more),
         Ok(mut findings) => {
@@ -75,10 +79,10 @@ pub fn verify_release<'a>(
     Err(Violations(violations))
 }
 
-/// Rows and persons left out.
+/// The rows and persons left out.
 ///
 /// # Errors
-/// Where somebody is left out in part.
+/// If only some rows of a person are left out.
 fn suppressed(rows: &[u32], original: &Table) -> Result<Suppressed, Violation> {
     let n_rows = (original.n_rows - rows.len()) as u64;
     let Some(person) = original.person_column() else {
@@ -91,18 +95,17 @@ fn suppressed(rows: &[u32], original: &Table) -> Result<Suppressed, Violation> {
         person_released[person.ids[row as usize] as usize] = true;
     }
     let mut left_out = vec![false; person.texts.len()];
-    let (mut n_left_out, mut n_split, mut first_row) = (0, 0, 0);
+    let (mut n_left_out, mut split) = (0, Places::default());
     for (row, &id) in (1..).zip(&person.ids) {
         if !row_released[row - 1] && !std::mem::replace(&mut left_out[id as usize], true) {
             n_left_out += 1;
             if person_released[id as usize] {
-                n_split += 1;
-                first_row = if first_row == 0 { row as u64 } else { first_row };
+                split.add(row);
             }
         }
     }
-    if n_split > 0 {
-        return Err(Violation::PersonSplit { n: n_split, first_row });
+    if let Some((n, first_row)) = split.found() {
+        return Err(Violation::PersonSplit { n, first_row });
     }
     Ok(Suppressed { rows: n_rows, persons: n_left_out })
 }
@@ -113,29 +116,14 @@ pub(crate) fn recoded_names(table: &ReleasedTable) -> Vec<&str> {
     recoded.map(|column| column.name.as_str()).collect()
 }
 
-/// What the labels of generalized columns mean, where some audience does not know one of them.
-fn labels_of(table: &ReleasedTable, original: &Table, roll: &Roll<'_>, views: &Views) -> Vec<QuasiLabels> {
-    if views.coalitions.is_empty() {
-        return Vec::new();
-    }
-    let recoded = table.columns.iter().filter_map(|column| match &column.cells {
-        Cells::Recoded { labels, .. } => Some((labels, &original.columns[column.source])),
-        Cells::Copied | Cells::Surrogate { .. } => None,
-    });
-    recoded
-        .zip(&roll.quasi)
-        .map(|((labels, column), cells)| QuasiLabels::new(cells, roll.n_rows, labels, column, Source::Private))
-        .collect()
-}
-
 /// The released rows, to be counted.
 fn roll<'a>(
     table: &'a ReleasedTable,
     original: &'a Table,
     persons: Option<CellIds<'a>>,
-    views: &Views,
+    perspectives: &Perspectives,
 ) -> Result<Roll<'a>, Violations> {
-    let requirements = views.requirements();
+    let requirements = perspectives.requirements();
     let rows = Some(table.rows.as_slice());
     let n_rows = table.rows.len();
     let mut violations = Vec::new();
@@ -157,7 +145,7 @@ fn roll<'a>(
 
 #[cfg(test)]
 mod tests {
-    use kohort_model::{Column, NULL, ReleasedColumn, Requirement, Role, ValueType};
+    use kohort_model::{NULL, ReleasedColumn, Requirement, Role, ValueType};
     use proptest::prelude::*;
 
     use super::*;
@@ -166,7 +154,7 @@ mod tests {
         AGE, DISEASE, ID, LIMIT, NAME, WARD, WISH, ZIP, clinic, clinic_release, clinic_requirements, recoded,
     };
 
-    /// What is wrong after a change to the release.
+    /// The violations after a change to the release.
     fn spoiled(spoil: impl FnOnce(&mut ReleasedTable)) -> Vec<Violation> {
         spoiled_for(&clinic(), &clinic_requirements(), spoil)
     }
@@ -402,7 +390,7 @@ mod tests {
                 .typed(ValueType::Integer);
             let original = Table { name: name("t"), columns: vec![column], n_rows: ages.len(), person: None };
             let row = spoiled_row.index(ages.len());
-            // Half of a class is covered by a range, the rest by a star, all of it truly.
+            // A range covers the ages below 45, and a star the others.
             let truth: Vec<u32> = ages.iter().map(|age| if age.is_some_and(|age| age < 45) { 0 } else { 1 }).collect();
             let lie = match (ages[row], lie) {
                 (Some(age), 0) => format!("[{},90]", age + 1),

@@ -1,25 +1,25 @@
-//! [`verify_written`]: whether a file read back holds the release that was verified.
+//! [`verify_written`]: whether a file, read back, contains the release that was verified.
 //!
 //! # Guarantee
-//! The file has the release's cells in the release's order, and every requirement holds for the file's own
-//! cells. Whose a row is follows from the release, for a file does not say.
-//! # Cost        texts are compared once per pair of dictionary entries that meet, not per row
+//! The file contains the cells of the release in the same order, and every requirement holds for the cells of the file.
+//! The person of each row is taken from the release, because the file does not name persons.
+//! # Cost        texts are compared once per pair of dictionary entries, not per row
 
 use kohort_model::{Cells, Column, NULL, Release, ReleasedColumn, Table, Texts};
 use rayon::prelude::*;
 
-use crate::asked::Views;
+use crate::asked::Perspectives;
 use crate::count::cells::CellIds;
-use crate::count::learned::{QuasiLabels, Source};
+use crate::count::learned::Source;
 use crate::count::roll::{Roll, Sensitive, Shares, own_ks, persons_of};
 use crate::single::release::recoded_names;
-use crate::structure::{check_table, place};
+use crate::structure::{Places, check_table, place};
 use crate::{Asked, Findings, Verified, Violation, Violations};
 
 /// Verifies the table read back from a written file.
 ///
 /// # Errors
-/// Where the file differs from the release, or its cells do not satisfy a requirement.
+/// If the file differs from the release, or its cells do not satisfy a requirement.
 pub fn verify_written<'a>(
     written: &Table,
     release: &Verified<Release>,
@@ -44,28 +44,27 @@ pub fn verify_written<'a>(
     violations.extend(changed.collect::<Vec<_>>());
 
     let persons = persons_of(original, Some(rows))?;
-    let (mut quasi, mut copied, mut labels) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut quasi, mut copied, mut shown) = (Vec::new(), Vec::new(), Vec::new());
     for (column, released) in written.columns.iter().zip(&table.columns) {
+        let source = &original.columns[released.source];
         match released.cells {
             Cells::Recoded { .. } => {
-                let cells = CellIds::by_text(&column.ids, &column.texts);
-                let source = &original.columns[released.source];
-                labels.push(QuasiLabels::new(&cells, rows.len(), &column.texts, source, Source::Private));
-                quasi.push(cells);
+                quasi.push(CellIds::by_text(&column.ids, &column.texts));
+                shown.push((&column.texts, source));
             }
-            Cells::Copied => copied.push((column, &original.columns[released.source])),
+            Cells::Copied => copied.push((column, source)),
             Cells::Surrogate { .. } => {}
         }
     }
-    let views = Views::new(asked.into(), &recoded_names(table), &mut violations);
-    let requirements = views.requirements();
+    let perspectives = Perspectives::new(asked.into(), &recoded_names(table), &mut violations);
+    let requirements = perspectives.requirements();
     let sensitive = Sensitive::measured(&copied, None, &requirements, &mut violations);
     let own_k = own_ks(original, Some(rows), persons.as_ref(), &requirements, &mut violations);
     if !violations.is_empty() {
         return Err(Violations(violations));
     }
     let roll = Roll { n_rows: rows.len(), quasi, persons, shares: Shares::Pairs, sensitive, own_k };
-    let mut findings = views.count(&roll, &labels)?;
+    let mut findings = perspectives.count(&roll, &shown, Source::Private)?;
     if !findings.unmet.is_empty() {
         return Err(Violations(findings.unmet));
     }
@@ -73,7 +72,7 @@ pub fn verify_written<'a>(
     Ok(findings)
 }
 
-/// Columns or rows that are not those of the release.
+/// Whether the written table has the column names and the number of rows of the release.
 pub(crate) fn shape(written: &Table, columns: &[ReleasedColumn], n_rows: usize) -> Vec<Violation> {
     let mut violations = Vec::new();
     let n_columns = written.columns.len().max(columns.len());
@@ -88,7 +87,7 @@ pub(crate) fn shape(written: &Table, columns: &[ReleasedColumn], n_rows: usize) 
     violations
 }
 
-/// Cells of a written column that are not those of the release.
+/// Cells of a written column that differ from the release.
 pub(crate) fn changed(
     written: &Column,
     released: &ReleasedColumn,
@@ -104,7 +103,7 @@ pub(crate) fn changed(
     Some(Violation::WrittenCells { column: written.name.clone(), n, first_row })
 }
 
-/// Cells of a written column that are not these numbers.
+/// Cells of a written column that differ from these numbers.
 pub(crate) fn changed_numbers(written: &Column, ids: &[u32]) -> Option<Violation> {
     let numbers: Vec<Option<u32>> = written.texts.iter().map(plain_number).collect();
     let (n, first_row) = place(ids.len(), |row| match written.ids[row] {
@@ -114,10 +113,11 @@ pub(crate) fn changed_numbers(written: &Column, ids: &[u32]) -> Option<Violation
     Some(Violation::WrittenCells { column: written.name.clone(), n, first_row })
 }
 
-/// Rows whose cell is another than the written one. The text that each text was last found equal to is remembered.
+/// How many rows differ from the written ones, and the first of them. `equal_to` remembers pairs of equal texts, so
+/// that they are compared once.
 fn differences(written: &Column, texts: &Texts, id: impl Fn(usize) -> u32, n_rows: usize) -> Option<(u64, u64)> {
     let mut equal_to = vec![NULL; texts.len()];
-    let (mut n, mut first_row) = (0, 0);
+    let mut different = Places::default();
     for row in 0..n_rows {
         let same = match (id(row), written.ids[row]) {
             (NULL, written) => written == NULL,
@@ -132,14 +132,13 @@ fn differences(written: &Column, texts: &Texts, id: impl Fn(usize) -> u32, n_row
             }
         };
         if !same {
-            n += 1;
-            first_row = if first_row == 0 { row as u64 + 1 } else { first_row };
+            different.add(row + 1);
         }
     }
-    (n > 0).then_some((n, first_row))
+    different.found()
 }
 
-/// A number in its one spelling, without sign or leading zeros.
+/// The number that a text spells without sign or leading zeros.
 pub(crate) fn plain_number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|number: &u32| number.to_string() == text)
 }
@@ -156,7 +155,7 @@ mod tests {
         verify_release(clinic_release(), &clinic(), &clinic_requirements(), LIMIT).unwrap()
     }
 
-    /// What is wrong after a change to the file.
+    /// The violations after a change to the file.
     fn spoiled(spoil: impl FnOnce(&mut Table)) -> Vec<Violation> {
         let mut file = written(&clinic_release(), &clinic());
         spoil(&mut file);

@@ -1,19 +1,20 @@
-//! [`verify_tables_against`]: whether released tables can have come from private ones, when nothing links the two.
+//! [`verify_tables_against`]: whether released tables can have come from private ones, if nothing says which row came
+//! from which.
 //!
 //! # Guarantee
-//! There is a way to give every released person a private person of their own, and every released row of the one a row
-//! of the other that hangs where it hung, whose quasi cells it covers and whose sensitive and plain cells it equals.
-//! That way also puts everyone into a class of at least their own k. Rows and persons left over are as many as the
-//! release admits, and no more persons than the limit allows. Every requirement holds.
+//! Every released person can be given an origin: a private person of their own, such that every released row has a
+//! private row at the same place in that person's tree whose quasi cells it covers and whose sensitive and plain cells
+//! it equals. With these origins, everybody is in a class of at least their own k. As many rows and persons are left
+//! over as the release states, and no more persons than the limit allows. Every requirement holds.
 //!
-//! Exact: it is found wherever it exists, unless [`Violation::TooManyOrigins`] says that too many pairs of persons would
-//! have to be compared. Keys are followed; where they are kept, they are compared as plain cells are. References are part of what
-//! persons look like, but that they lead to the same rows as before is not shown, and said to be skipped.
+//! The search is exact: it finds origins if they exist, unless [`Violation::TooManyOrigins`] says that too many pairs
+//! of persons would have to be compared. Rows are joined by their keys. Keys that are kept are also compared like plain
+//! cells. References are part of what persons look like, but the search does not show that they lead to the same rows
+//! as before, so they are reported as skipped.
 //! # Cost
-//! Persons with equal trees are one; private values that the same labels cover are one. A released person is compared only
-//! with private persons who have a row in the box of each of its most selective rows (`index`), and only with as many
-//! as it takes to find enough (`matching`), so releases of many persons without any column that tells them apart are
-//! matched without comparing all pairs.
+//! Persons with equal trees are folded, and so are private values that are covered by the same labels. A released
+//! person is compared only with private persons who have a row in the box of each of its most selective rows (`index`),
+//! and only until enough are found (`matching`). So even if no column tells persons apart, not all pairs are compared.
 
 use std::collections::BTreeMap;
 
@@ -21,9 +22,9 @@ use kohort_model::spec::Keys;
 use kohort_model::{NULL, Requirement, Schema, Table};
 use rayon::prelude::*;
 
-use super::alone::{check_tables, join_read, reference_names};
-use super::count::{TableRoll, count_tables, counted_here, roll_of_rows};
-use super::embedding::{Cells, Decided, Embedding, Trees};
+use super::alone::{check_tables, join_read};
+use super::count::{CountedColumns, count_tables};
+use super::embedding::{Decided, Embedding, FitCells, Trees};
 use super::forest::Forest;
 use super::index::Index;
 use super::lineage::Lineage;
@@ -33,29 +34,39 @@ use super::symmetry;
 use crate::count::cells::CellIds;
 use crate::count::grouping::Classes;
 use crate::count::loss::{LossSums, PersonSums};
-use crate::count::roll::{OwnK, Sensitive};
+use crate::count::roll::OwnK;
 use crate::reading::coverage::{Coverage, Runs};
-use crate::single::against::{Pairs, joined, narrow};
-use crate::structure::check_table;
+use crate::single::against::{Pairs, concatenated, narrow};
+use crate::structure::{check_table, other_name};
 use crate::{Findings, Skipped, Suppressed, SuppressionLimit, Violation, Violations};
 
-/// How many pairs of a released and a private person are compared.
+/// How many pairs of a released and a private person are compared at most.
 const MAX_PAIRS: u64 = 1 << 28;
 
-/// Verifies released tables against the private tables they are said to come from, with as many rows and persons
-/// suppressed in each as it admits, and no more persons than the limit allows. Persons count in person tables only.
+/// The private tables that released ones are compared with, and what the release states. All lists have one entry per
+/// table, in the same order.
+#[derive(Clone, Copy, Debug)]
+pub struct TablesAgainst<'a> {
+    /// The private tables.
+    pub originals: &'a [Table],
+    /// How the private tables are linked.
+    pub schema: &'a Schema,
+    /// The requirements of each table.
+    pub requirements: &'a [Vec<Requirement>],
+    /// The rows that the release states to have left out of each table; persons count in person tables only.
+    pub suppressed: &'a [Suppressed],
+    /// How many persons of each person table may be left out.
+    pub limit: SuppressionLimit,
+    /// Whether the released keys are those of the private tables.
+    pub keys: Keys,
+}
+
+/// Verifies released tables against the private tables they are said to come from.
 ///
 /// # Errors
-/// Everything that is wrong with them.
-pub fn verify_tables_against(
-    released: &[Table],
-    originals: &[Table],
-    schema: &Schema,
-    requirements: &[Vec<Requirement>],
-    suppressed: &[Suppressed],
-    limit: SuppressionLimit,
-    keys: Keys,
-) -> Result<Findings, Violations> {
+/// Everything that is wrong with the released tables.
+pub fn verify_tables_against(released: &[Table], against: &TablesAgainst<'_>) -> Result<Findings, Violations> {
+    let TablesAgainst { originals, schema, requirements, suppressed, limit, keys } = *against;
     same_count("the release", released.len(), originals.len()).map_err(Violations)?;
     same_count("the requirements", requirements.len(), originals.len()).map_err(Violations)?;
     same_count("the counts of suppressed rows", suppressed.len(), originals.len()).map_err(Violations)?;
@@ -63,9 +74,7 @@ pub fn verify_tables_against(
     let mut violations = check_tables(released, &private_shape);
     let mut pairs = Vec::with_capacity(released.len());
     for (table, (public, original)) in released.iter().zip(originals).enumerate() {
-        if public.name != original.name {
-            violations.push(Violation::TableName { table: original.name.clone(), released: public.name.clone() });
-        }
+        violations.extend(other_name(&public.name, &original.name));
         let mut found = check_table(original);
         let keys = private_shape.keys(schema, originals, table);
         pairs.push(Pairs::new(public, original, &keys, &mut found));
@@ -81,16 +90,8 @@ pub fn verify_tables_against(
     let mut rolls = Vec::with_capacity(released.len());
     for (table, (public, pairs)) in released.iter().zip(&pairs).enumerate() {
         let quasi = pairs.quasi.iter().map(|(public, _)| CellIds::by_text(&public.ids, &public.texts)).collect();
-        let asked = counted_here(&requirements[table], &shape, table);
-        let mut found = Vec::new();
-        let sensitive = Sensitive::measured(&pairs.copied, None, &asked, &mut found);
-        violations.extend(found.into_iter().map(|violation| violation.in_table(&public.name)));
-        rolls.push(TableRoll {
-            name: &public.name,
-            roll: roll_of_rows(public.n_rows, quasi, sensitive),
-            requirements: asked,
-            references: reference_names(&shape, public, table),
-        });
+        let columns = CountedColumns { quasi, copied: pairs.copied.clone(), rows: None };
+        rolls.push(columns.roll(public, &shape.of(table), &requirements[table], &mut violations));
     }
     if !violations.is_empty() {
         return Err(Violations(violations));
@@ -134,13 +135,13 @@ pub(crate) struct TableSides<'a> {
     released: &'a [Table],
     originals: &'a [Table],
     pairs: &'a [Pairs<'a>],
-    /// Whether keys are those of the private tables.
+    /// Whether the released keys are those of the private tables.
     keys: Keys,
 }
 
-/// The private rows that lead to a person.
+/// The private rows that belong to a person.
 pub(crate) struct PrivateRows {
-    /// Per table which rows they are.
+    /// The rows of each table.
     pub(crate) rows: Vec<Vec<u32>>,
     pub(crate) forest: Forest,
 }
@@ -170,7 +171,7 @@ impl PrivateRows {
 }
 
 impl<'a> TableSides<'a> {
-    /// Released persons that get no origin, however origins are handed out, per person table.
+    /// Released persons who lack an origin, however origins are assigned, as one violation per person table.
     fn without_origin(&self, lineage: &Lineage, own_ks: &[Vec<OwnK>], sizes: &[Vec<u32>]) -> Vec<Violation> {
         let cells = self.cells();
         let private = PrivateRows::of(self.shape, lineage);
@@ -210,7 +211,7 @@ impl<'a> TableSides<'a> {
         violations
     }
 
-    /// Adds what recoding lost, of each table and of all together.
+    /// Adds the loss of each table and of all tables together.
     fn count_loss(
         &self,
         requirements: &[Vec<Requirement>],
@@ -230,7 +231,8 @@ impl<'a> TableSides<'a> {
             let needed = |person: usize| own_ks[root].iter().map(|own_k| own_k.of_person(person)).fold(k, u64::max);
             let needed = match own_ks[root].is_empty() {
                 true => Some(sizes[root].len() as u64 * k),
-                // Somebody who is left out may be anybody, so what the others need is known only where nobody is.
+                // Anybody may be the one who is left out, so the k that the others need is known only if nobody is left
+                // out.
                 false => (left_out == 0).then(|| (0..n_persons).map(needed).sum()),
             };
             PersonSums::of(classes_of_sizes(&sizes[root]), left_out, n_persons as u64, needed)
@@ -246,8 +248,8 @@ impl<'a> TableSides<'a> {
         findings.loss = Some(LossSums::together(&named, Some(of_all)));
     }
 
-    /// Per table what its cells say about which rows fit.
-    fn cells(&self) -> Vec<Cells<'_>> {
+    /// For each table, the cells that decide which rows fit.
+    fn cells(&self) -> Vec<FitCells<'_>> {
         let of_table = |table: usize| {
             let Pairs { quasi, copied, keys } = &self.pairs[table];
             let kept = match self.keys {
@@ -258,12 +260,12 @@ impl<'a> TableSides<'a> {
                 (Runs::new(&Coverage::new(private, &public.texts)).coarse(), public, private)
             });
             let copied: Vec<CellIds<'_>> =
-                copied.par_iter().chain(kept).map(|(public, private)| joined(public, private)).collect();
+                copied.par_iter().chain(kept).map(|(public, private)| concatenated(public, private)).collect();
             let n_released = self.released[table].n_rows;
             let both = Classes::group(&copied.iter().collect::<Vec<_>>(), n_released + self.originals[table].n_rows);
             let mut released = both.class_of_rows();
             let private = released.split_off(n_released);
-            Cells { quasi: quasi.collect(), released, private }
+            FitCells { quasi: quasi.collect(), released, private }
         };
         (0..self.released.len()).map(of_table).collect()
     }
@@ -273,8 +275,8 @@ impl<'a> TableSides<'a> {
         self.pairs[table].quasi.iter().map(|&(public, _)| CellIds::by_text(&public.ids, &public.texts)).collect()
     }
 
-    /// Released rows grouped by all that decides where they fit.
-    fn released_looks(&self, cells: &[Cells<'_>]) -> Vec<Classes> {
+    /// Released rows, grouped by everything that decides which private rows they fit.
+    fn released_looks(&self, cells: &[FitCells<'_>]) -> Vec<Classes> {
         let of_table = |table: usize| {
             let groups = &cells[table].released;
             let n_groups = groups.iter().max().map_or(0, |&group| group as usize + 1);
@@ -285,8 +287,8 @@ impl<'a> TableSides<'a> {
         looks(self.shape, self.forest, &(0..self.released.len()).map(of_table).collect::<Vec<_>>())
     }
 
-    /// Private rows grouped by all that decides what fits them.
-    fn private_looks(&self, cells: &[Cells<'_>], private: &PrivateRows, own_ks: &[Vec<OwnK>]) -> Vec<Classes> {
+    /// Private rows, grouped by everything that decides which released rows fit them.
+    fn private_looks(&self, cells: &[FitCells<'_>], private: &PrivateRows, own_ks: &[Vec<OwnK>]) -> Vec<Classes> {
         let of_table = |table: usize| -> Vec<CellIds<'_>> {
             let rows = private.rows[table].as_slice();
             let by_number = |numbers: Vec<u32>| {
@@ -307,7 +309,7 @@ impl<'a> TableSides<'a> {
         looks(self.shape, &private.forest, &(0..self.originals.len()).map(of_table).collect::<Vec<_>>())
     }
 
-    /// Per person table and released person the persons that look the same.
+    /// For each person table and released person, the number of persons who look the same.
     fn class_sizes(&self) -> Vec<Vec<u32>> {
         let columns: Vec<Vec<CellIds<'_>>> = (0..self.released.len()).map(|table| self.quasi(table)).collect();
         let looks = match self.shape.has_references() {
@@ -315,7 +317,7 @@ impl<'a> TableSides<'a> {
             true => {
                 let cells: Vec<Vec<&CellIds<'_>>> = columns.iter().map(|columns| columns.iter().collect()).collect();
                 let orbits = symmetry::orbits(self.shape, self.forest, &cells, |_, _| Default::default());
-                orbits.expect("circles were refused when classes were counted")
+                orbits.expect("count_tables refused circles")
             }
         };
         let sizes = |classes: &Classes| {
@@ -328,7 +330,7 @@ impl<'a> TableSides<'a> {
     }
 }
 
-/// The sizes of classes, from the size of the class of each person.
+/// The sizes of all classes, given the size of the class of each person.
 fn classes_of_sizes(sizes: &[u32]) -> impl Iterator<Item = u64> {
     let mut n_of_size: BTreeMap<u32, usize> = BTreeMap::new();
     sizes.iter().for_each(|&size| *n_of_size.entry(size).or_default() += 1);
@@ -336,7 +338,7 @@ fn classes_of_sizes(sizes: &[u32]) -> impl Iterator<Item = u64> {
     classes.flat_map(|(size, n_persons)| std::iter::repeat_n(u64::from(size), n_persons / size as usize))
 }
 
-/// Per table its rows grouped by look.
+/// The rows of each table, grouped by look.
 fn looks(shape: &Shape, forest: &Forest, cells: &[Vec<CellIds<'_>>]) -> Vec<Classes> {
     let cells: Vec<Vec<&CellIds<'_>>> = cells.iter().map(|columns| columns.iter().collect()).collect();
     forest.looks(shape, &cells)

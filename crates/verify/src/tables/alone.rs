@@ -2,21 +2,21 @@
 
 use kohort_model::{NULL, Requirement, Role, Table};
 
-use super::count::{TableRoll, count_tables, counted_here, roll_of_rows};
+use super::count::{CountedColumns, count_tables};
 use super::forest::Forest;
 use super::keys::KeyCells;
-use super::shape::{LinkKind, Reference, ReleasedLink, Shape, same_count};
+use super::shape::{LinkKind, ReleasedLink, Shape, same_count};
 use crate::count::cells::CellIds;
-use crate::count::roll::Sensitive;
-use crate::structure::{check_table, place};
+use crate::structure::{check_table, no_rows, place};
 use crate::{Findings, Skipped, Violation, Violations};
 
-/// Verifies released tables by themselves: that they join, each row with one of its parent table, and that every
-/// orbit satisfies every requirement. Quasi and sensitive columns are those of that role; a table that hangs off none
-/// is a table of persons. Persons' own k is never released, so a requirement on it is skipped and said to be.
+/// Verifies released tables by themselves: each row must join with one row of its parent table, and every orbit must
+/// satisfy every requirement. The roles of columns say which are quasi and sensitive. A table without a parent is a
+/// person table. Persons' own k is never released, so a requirement on it is listed in [`Findings::skipped`].
 ///
 /// # Errors
-/// Every requirement that some class does not satisfy, or what keeps the tables from being joined and counted.
+/// Every requirement that some class does not satisfy, or the faults that make it impossible to join and count the
+/// tables.
 pub fn verify_tables_alone(
     released: &[Table],
     links: &[ReleasedLink],
@@ -27,10 +27,11 @@ pub fn verify_tables_alone(
     if unused.is_empty() { count(released, &shape, requirements) } else { Err(Violations(unused)) }
 }
 
-/// Counts tables as if they were released as they are, but for references: nobody would be the same as anybody then.
+/// Counts tables as if they were released unchanged. References are left out, because with them hardly anybody would
+/// look the same as anybody else.
 ///
 /// # Errors
-/// What keeps the tables from being joined and counted.
+/// The faults that make it impossible to join and count the tables.
 pub fn measure_tables(tables: &[Table], links: &[ReleasedLink]) -> Result<Findings, Violations> {
     let links: Vec<ReleasedLink> = links.iter().filter(|link| link.kind == LinkKind::Parent).cloned().collect();
     let shape = Shape::of_links(&links, tables).map_err(Violations)?;
@@ -47,21 +48,12 @@ fn count(released: &[Table], shape: &Shape, requirements: &[Vec<Requirement>]) -
     let mut skipped = Vec::new();
     let mut rolls = Vec::with_capacity(released.len());
     for (table, read) in released.iter().enumerate() {
-        let asked = counted_here(&requirements[table], shape, table);
         skipped.extend(requirements[table].iter().filter_map(Skipped::own_k));
         let quasi = read.with_role(Role::Quasi).into_iter().map(|position| &read.columns[position]);
         let quasi = quasi.map(|column| CellIds::by_text(&column.ids, &column.texts)).collect();
-        let copied: Vec<_> = read.columns.iter().map(|column| (column, column)).collect();
-        let mut found = Vec::new();
-        let sensitive = Sensitive::measured(&copied, None, &asked, &mut found);
-        violations.extend(found.into_iter().map(|violation| violation.in_table(&read.name)));
-        let roll = roll_of_rows(read.n_rows, quasi, sensitive);
-        rolls.push(TableRoll {
-            name: &read.name,
-            roll,
-            requirements: asked,
-            references: reference_names(shape, read, table),
-        });
+        let copied = read.columns.iter().map(|column| (column, column)).collect();
+        let columns = CountedColumns { quasi, copied, rows: None };
+        rolls.push(columns.roll(read, &shape.of(table), &requirements[table], &mut violations));
     }
     if !violations.is_empty() {
         return Err(Violations(violations));
@@ -74,19 +66,17 @@ fn count(released: &[Table], shape: &Shape, requirements: &[Vec<Requirement>]) -
     Ok(findings)
 }
 
-/// What keeps tables that were read from being counted at all.
+/// The faults that make it impossible to count tables that were read.
 pub(crate) fn check_tables(read: &[Table], shape: &Shape) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (position, table) in read.iter().enumerate() {
         violations.extend(check_table(table).into_iter().map(|violation| violation.in_table(&table.name)));
-        if table.n_rows == 0 && shape.is_of_persons(position) {
-            violations.push(Violation::NoRows { table: table.name.clone() });
-        }
+        violations.extend(no_rows(table).filter(|_| shape.is_of_persons(position)));
     }
     violations
 }
 
-/// Key columns by which no tables are joined: nothing would count what their values give away.
+/// Key columns that join no tables. Their values could tell persons apart, and no class would count that.
 fn keys_that_join_nothing(read: &[Table], shape: &Shape) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (position, table) in read.iter().enumerate() {
@@ -105,7 +95,7 @@ fn keys_that_join_nothing(read: &[Table], shape: &Shape) -> Vec<Violation> {
 /// The rows of released tables that were read, as trees.
 ///
 /// # Errors
-/// Keys that do not tell rows apart, and rows that join with nothing.
+/// Keys that do not tell rows apart, and rows without a parent.
 pub(crate) fn join_read(read: &[Table], shape: &Shape) -> Result<Forest, Vec<Violation>> {
     let mut violations = Vec::new();
     let mut parents = vec![Vec::new(); read.len()];
@@ -145,12 +135,6 @@ pub(crate) fn join_read(read: &[Table], shape: &Shape) -> Result<Forest, Vec<Vio
     }
     let n_rows = read.iter().map(|table| table.n_rows).collect();
     if violations.is_empty() { Ok(Forest { n_rows, parents, targets }) } else { Err(violations) }
-}
-
-/// The names of a table's references, by column.
-pub(crate) fn reference_names(shape: &Shape, table: &Table, position: usize) -> Vec<String> {
-    let column = |reference: &Reference| table.columns[reference.column].name.clone();
-    shape.references(position).iter().map(column).collect()
 }
 
 #[cfg(test)]
@@ -233,7 +217,7 @@ mod tests {
             link.child = "takes".to_owned();
             link.parent = "student".to_owned();
         });
-        assert_eq!(second, of("takes"), "a table hangs off one other");
+        assert_eq!(second, of("takes"), "a table has one parent");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The paper's students and the release of its table III, for tests to spoil.
+//! The paper's students, and the release in its table III. Tests spoil copies of them.
 
 use kohort_model::{
     Cells, Column, Hierarchy, NULL, Release, ReleasedColumn, ReleasedTable, Requirement, Role, Schema, SchemaParent,
@@ -92,7 +92,7 @@ pub(crate) fn schema() -> Schema {
     }
 }
 
-/// What the release satisfies.
+/// Requirements that the release satisfies.
 pub(crate) fn requirements() -> Vec<Vec<Requirement>> {
     let l = |column: &str| Requirement::DistinctL { column: column.to_owned(), l: 2 };
     vec![
@@ -142,14 +142,14 @@ pub(crate) fn copied(name: &str, source: usize) -> ReleasedColumn {
     ReleasedColumn { name: name.to_owned(), source, cells: Cells::Copied }
 }
 
-/// A column of labels, a cell each.
+/// A generalized column with one label per cell.
 pub(crate) fn labels(name: &str, source: usize, cells: &[&str]) -> ReleasedColumn {
     let labels: Texts = cells.iter().collect();
     let ids = (0..cells.len() as u32).collect();
     ReleasedColumn { name: name.to_owned(), source, cells: Cells::Recoded { labels, ids } }
 }
 
-/// The release as files would be read back: columns of text.
+/// The release as it would be read back from files: columns of texts.
 pub(crate) fn written(release: &Release, originals: &[Table]) -> Vec<Table> {
     let read = |(table, original): (&ReleasedTable, &Table)| {
         let columns = table.columns.iter().map(|column| {

@@ -1,33 +1,75 @@
-//! Counting many tables: every requirement of every orbit.
+//! Counting many tables: every requirement in every orbit.
 
 use std::collections::BTreeMap;
 
-use kohort_model::{NULL, Requirement};
+use kohort_model::{Column, NULL, Requirement, Table};
 
 use super::forest::Forest;
-use super::shape::Shape;
+use super::shape::{Shape, TableShape};
 use super::symmetry;
 use crate::count::cells::CellIds;
-use crate::count::roll::{Roll, Shares};
+use crate::count::roll::{OwnK, Roll, Sensitive, Shares};
 use crate::count::{N_SMALLEST, count_classes};
 use crate::{Counted, Findings, ReferenceFindings, TableFindings, Violation, Violations};
 
 /// The rows of one table, to be counted.
 pub(crate) struct TableRoll<'a> {
-    /// The table's name.
-    pub(crate) name: &'a str,
-    /// Its rows; who they are of follows from the forest.
-    pub(crate) roll: Roll<'a>,
-    /// What is asked of it; of a child table nothing but what its sensitive columns must satisfy.
-    pub(crate) requirements: Vec<Requirement>,
-    /// The names of its references, by column.
-    pub(crate) references: Vec<String>,
+    /// The name of the table.
+    name: &'a str,
+    /// The rows without their persons, which follow from the forest.
+    roll: Roll<'a>,
+    /// The requirements that are counted in this table.
+    requirements: Vec<Requirement>,
+    /// The names of the columns that hold references.
+    references: Vec<String>,
 }
 
-/// The requirements of a table that are counted there: those on classes in person tables, those on values in all.
-pub(crate) fn counted_here(requirements: &[Requirement], shape: &Shape, table: usize) -> Vec<Requirement> {
+/// The columns of one table that are counted.
+pub(crate) struct CountedColumns<'a> {
+    pub(crate) quasi: Vec<CellIds<'a>>,
+    /// Unchanged columns: the one with the cells, and the private one.
+    pub(crate) copied: Vec<(&'a Column, &'a Column)>,
+    /// The rows of the copied cells, if these are a selection.
+    pub(crate) rows: Option<&'a [u32]>,
+}
+
+impl<'a> CountedColumns<'a> {
+    /// The rows of `table` to be counted. Adds a violation for each requirement that names an unknown column.
+    pub(crate) fn roll(
+        self,
+        table: &'a Table,
+        shape: &TableShape<'_>,
+        requirements: &[Requirement],
+        violations: &mut Vec<Violation>,
+    ) -> TableRoll<'a> {
+        let requirements = counted_here(requirements, shape.is_of_persons);
+        let mut found = Vec::new();
+        let sensitive = Sensitive::measured(&self.copied, self.rows, &requirements, &mut found);
+        violations.extend(found.into_iter().map(|violation| violation.in_table(&table.name)));
+        let n_rows = self.rows.map_or(table.n_rows, <[u32]>::len);
+        let references = shape.references.iter().map(|to| table.columns[to.column].name.clone()).collect();
+        let roll =
+            Roll { n_rows, quasi: self.quasi, persons: None, shares: Shares::Rows, sensitive, own_k: Vec::new() };
+        TableRoll { name: &table.name, roll, requirements, references }
+    }
+}
+
+impl TableRoll<'_> {
+    /// Adds the own k of the persons in these private rows, and the requirements on it.
+    pub(crate) fn require_own_k(&mut self, own_ks: &[OwnK], rows: &[u32]) {
+        for own_k in own_ks {
+            let of_rows = rows.iter().map(|&row| own_k.of_person(row as usize)).collect();
+            self.requirements.push(Requirement::PersonK { column: own_k.column.clone() });
+            self.roll.own_k.push(OwnK::new(own_k.column.clone(), of_rows));
+        }
+    }
+}
+
+/// The requirements that are counted in a table: those on classes only in person tables, those on values in all tables.
+/// Own k is added by [`TableRoll::require_own_k`].
+fn counted_here(requirements: &[Requirement], is_of_persons: bool) -> Vec<Requirement> {
     let is_here = |requirement: &&Requirement| match requirement {
-        Requirement::K(_) => shape.is_of_persons(table),
+        Requirement::K(_) => is_of_persons,
         Requirement::PersonK { .. } => false,
         Requirement::DistinctL { .. }
         | Requirement::EntropyL { .. }
@@ -40,13 +82,13 @@ pub(crate) fn counted_here(requirements: &[Requirement], shape: &Shape, table: u
     requirements.iter().filter(is_here).cloned().collect()
 }
 
-/// Counts everything.
+/// Counts all tables.
 ///
 /// # Errors
-/// Where a requirement can't be evaluated. A requirement that fails is a finding.
+/// If a requirement can't be evaluated. A requirement that fails is a finding.
 ///
 /// # Panics
-/// Where a person table has no rows.
+/// If a person table has no rows.
 pub(crate) fn count_tables(
     shape: &Shape,
     forest: &Forest,
@@ -70,7 +112,8 @@ pub(crate) fn count_tables(
     let mut violations = Vec::new();
     for (table, TableRoll { name, roll, requirements, .. }) in rolls.iter().enumerate() {
         if roll.n_rows == 0 && !shape.is_of_persons(table) {
-            all.tables.push(nothing_in(name));
+            // A child table of which every row is left out shows nothing.
+            all.take(name, Findings::uncounted(0), None);
             continue;
         }
         match count_classes(roll, requirements, &orbits[table]) {
@@ -92,16 +135,7 @@ pub(crate) fn count_tables(
     if violations.is_empty() { Ok(all.findings()) } else { Err(Violations(violations)) }
 }
 
-/// A roll of rows that are not told apart by person yet.
-pub(crate) fn roll_of_rows<'a>(
-    n_rows: usize,
-    quasi: Vec<CellIds<'a>>,
-    sensitive: Vec<crate::count::roll::Sensitive<'a>>,
-) -> Roll<'a> {
-    Roll { n_rows, quasi, persons: None, shares: Shares::Rows, sensitive, own_k: Vec::new() }
-}
-
-/// What was counted so far.
+/// The counts of all tables so far.
 #[derive(Default)]
 struct Whole {
     tables: Vec<TableFindings>,
@@ -110,12 +144,12 @@ struct Whole {
     classes: u64,
     unique_persons: u64,
     smallest_classes: BTreeMap<u64, u64>,
-    /// The sum over persons.
+    /// The sum of the risk of all persons.
     risk: f64,
 }
 
 impl Whole {
-    /// Takes in a person table.
+    /// Adds a person table.
     fn take_persons(&mut self, name: &str, findings: Findings) {
         self.persons += findings.persons;
         self.classes += findings.classes;
@@ -143,10 +177,10 @@ impl Whole {
     }
 
     fn findings(self) -> Findings {
+        let rows = self.tables.iter().map(|table| table.rows).sum();
         let k = self.smallest_classes.keys().next().copied().unwrap_or(0);
         Findings {
             counted: Counted::Persons,
-            rows: self.tables.iter().map(|table| table.rows).sum(),
             persons: self.persons,
             classes: self.classes,
             k,
@@ -154,30 +188,8 @@ impl Whole {
             smallest_classes: self.smallest_classes.into_iter().take(N_SMALLEST).collect(),
             highest_risk: 1.0 / k as f64,
             average_risk: self.risk / self.persons as f64,
-            sensitive: Vec::new(),
             unmet: self.unmet,
-            skipped: Vec::new(),
-            suppressed: None,
-            tables: self.tables,
-            audiences: Vec::new(),
-            coalitions: Vec::new(),
-            collusion_k: None,
-            joined: None,
-            loss: None,
+            ..Findings { tables: self.tables, ..Findings::uncounted(rows) }
         }
-    }
-}
-
-/// A child table of which every row is left out shows nothing.
-fn nothing_in(name: &str) -> TableFindings {
-    TableFindings {
-        table: name.to_owned(),
-        rows: 0,
-        classes: 0,
-        k: None,
-        sensitive: Vec::new(),
-        references: Vec::new(),
-        suppressed: None,
-        loss: None,
     }
 }

@@ -1,11 +1,12 @@
 //! [`Embedding`]: whether a released tree can have come from a private one.
 //!
 //! # Guarantee
-//! A released row fits a private row exactly where its cells cover or equal the private ones and, per child table, its
-//! children can be given private children of their own that they fit. Decided exactly, by matching, level by level.
+//! A released row fits a private row exactly if its cells cover or equal the private ones and, in each child table, all
+//! of its children can be given private children of their own that they fit. A matching on each level decides this
+//! exactly.
 //! # Cost
-//! Rows with the same look are one. Per pair of looks one matching of their children; the stack is as deep as the
-//! schema, whatever the data.
+//! Rows with the same look are folded. Each pair of looks takes one matching of their children. The recursion is as
+//! deep as the schema, whatever the data.
 
 use std::collections::HashMap;
 
@@ -17,28 +18,28 @@ use crate::count::grouping::Classes;
 use crate::origins::assignment::Network;
 use crate::reading::coverage::Runs;
 
-/// Trees of one side, equal ones folded.
+/// All released trees, or all private ones, with equal trees folded.
 pub(crate) struct Trees {
     tables: Vec<Looks>,
 }
 
 /// The looks of one table.
 struct Looks {
-    /// Per look a row that has it.
+    /// A row for each look.
     rows: Vec<u32>,
-    /// Per child table, and look, the children's looks and how many of each there are.
+    /// For each child table and look, the looks of the children, each with their number.
     children: Vec<Vec<Vec<(u32, u32)>>>,
 }
 
 impl Trees {
-    /// Folds a forest by looks over all that matters. `row` says which row of a table the forest means.
+    /// Folds a forest by looks. `row` turns a row of the forest into a row of its table.
     pub(crate) fn fold(shape: &Shape, forest: &Forest, looks: &[Classes], row: impl Fn(usize, u32) -> u32) -> Trees {
         let of_table = |table: usize| {
             let first = |look: usize| looks[table].rows(look)[0];
             let rows = (0..looks[table].len()).map(|look| row(table, first(look))).collect();
             let below = |child: usize| {
                 let look_of_row = looks[child].class_of_rows();
-                // Only a look's first row stands for it.
+                // Rows that look the same have the same children, so count only the children of the first one.
                 let mut look_of_first = vec![u32::MAX; forest.n_rows[table]];
                 (0..looks[table].len()).for_each(|look| look_of_first[first(look) as usize] = look as u32);
                 let mut lists: Vec<Vec<u32>> = vec![Vec::new(); looks[table].len()];
@@ -54,13 +55,12 @@ impl Trees {
         Trees { tables: (0..shape.n_tables()).map(of_table).collect() }
     }
 
-    /// How many looks a table has.
+    /// The number of looks in a table.
     pub(crate) fn n_looks(&self, table: usize) -> usize {
         self.tables[table].rows.len()
     }
 
-    /// The looks of a tree's rows, its own first, with their tables; a look that stands there several times may be
-    /// listed several times.
+    /// The looks of all rows of a tree with their tables, the root first. A look may be listed several times.
     pub(crate) fn nodes(&self, shape: &Shape, table: usize, look: u32) -> Vec<(usize, u32)> {
         let mut nodes = vec![(table, look)];
         let mut next = 0;
@@ -79,7 +79,7 @@ impl Trees {
     }
 }
 
-/// Each look once, with how often it was there.
+/// Each look once, with how often it occurs.
 fn counted(mut looks: Vec<u32>) -> Vec<(u32, u32)> {
     looks.sort_unstable();
     let mut counts: Vec<(u32, u32)> = Vec::new();
@@ -92,17 +92,17 @@ fn counted(mut looks: Vec<u32>) -> Vec<(u32, u32)> {
     counts
 }
 
-/// What the cells of one table say about which rows fit.
-pub(crate) struct Cells<'a> {
-    /// Quasi columns: what the released labels cover, the released and the private cells.
+/// The cells of one table that decide which released row fits which private row.
+pub(crate) struct FitCells<'a> {
+    /// For each quasi column, what the released labels cover, and the released and the private column.
     pub(crate) quasi: Vec<(Runs, &'a Column, &'a Column)>,
-    /// Per released row a number, the same as that of private rows with the same copied cells.
+    /// A number for each released row, the same for all released and private rows with the same copied cells.
     pub(crate) released: Vec<u32>,
-    /// The same per private row.
+    /// The number of each private row.
     pub(crate) private: Vec<u32>,
 }
 
-impl Cells<'_> {
+impl FitCells<'_> {
     fn fit(&self, released: usize, private: usize) -> bool {
         self.released[released] == self.private[private]
             && self.quasi.iter().all(|(runs, public, column)| {
@@ -117,17 +117,17 @@ pub(crate) struct Embedding<'a> {
     pub(crate) shape: &'a Shape,
     pub(crate) released: &'a Trees,
     pub(crate) private: &'a Trees,
-    pub(crate) cells: &'a [Cells<'a>],
+    pub(crate) cells: &'a [FitCells<'a>],
 }
 
-/// Pairs of a table, a released and a private look that were decided.
+/// For a table, a released and a private look: whether they fit, if that was decided already.
 pub(crate) type Decided = HashMap<(u32, u32, u32), bool>;
 
-/// So many decided pairs are kept.
+/// The largest number of decided pairs that are remembered.
 const MOST_DECIDED: usize = 1 << 20;
 
 impl Embedding<'_> {
-    /// Whether a released tree fits a private one, both by the look of their root.
+    /// Whether a released tree fits a private one, both given by the look of their root.
     pub(crate) fn fits(&self, table: usize, released: u32, private: u32, decided: &mut Decided) -> bool {
         if !self.cells[table].fit(self.released.row(table, released), self.private.row(table, private)) {
             return false;

@@ -1,11 +1,11 @@
 //! [`Forest`]: released rows as trees, grouped by what they look like.
 //!
 //! # Guarantee
-//! Two rows of a table share a look exactly where their own cells are equal and, per child table, their children's
-//! looks are equal as multisets: the canonical form of unordered trees. Two rows share an orbit exactly where their
-//! looks are equal and their parents share one; persons' orbits are their classes.
+//! Two rows of a table have the same look exactly if their own cells are equal and, in each child table, the looks of
+//! their children are equal as multisets. That is the canonical form of unordered trees. Two rows are in one orbit
+//! exactly if they have the same look and their parents are in one orbit. The orbits of persons are their classes.
 //! # Cost
-//! O(n log n) over all rows, bottom up and then top down. No recursion, so depth costs no stack.
+//! O(n log n) over all rows, bottom up and then top down. There is no recursion, so depth costs no stack.
 
 use std::collections::HashMap;
 
@@ -15,18 +15,18 @@ use super::shape::Shape;
 use crate::count::cells::CellIds;
 use crate::count::grouping::Classes;
 
-/// Rows of many tables, each with the row it hangs off.
+/// The rows of many tables with their parents and references.
 pub(crate) struct Forest {
-    /// Per table how many rows it has.
+    /// The number of rows of each table.
     pub(crate) n_rows: Vec<usize>,
-    /// Per table and row the row of the parent table, which exists; empty for person tables.
+    /// For each table and row, the row of the parent table, which always exists. Empty for person tables.
     pub(crate) parents: Vec<Vec<u32>>,
-    /// Per table, reference and row the row that is referenced, [`kohort_model::NULL`] where none is.
+    /// For each table, reference and row, the row that is referenced; [`kohort_model::NULL`] if none is.
     pub(crate) targets: Vec<Vec<Vec<u32>>>,
 }
 
 impl Forest {
-    /// Per table its rows grouped by look, given the cells that make one.
+    /// The rows of each table, grouped by look. `cells` are those of each table that make a look.
     pub(crate) fn looks(&self, shape: &Shape, cells: &[Vec<&CellIds<'_>>]) -> Vec<Classes> {
         let mut looks: Vec<Option<Classes>> = (0..shape.n_tables()).map(|_| None).collect();
         for &table in shape.top_down.iter().rev() {
@@ -44,7 +44,7 @@ impl Forest {
         looks.into_iter().map(|looks| looks.expect("every table is reached")).collect()
     }
 
-    /// Per table its rows grouped by orbit.
+    /// The rows of each table, grouped by orbit.
     pub(crate) fn orbits(&self, shape: &Shape, looks: Vec<Classes>) -> Vec<Classes> {
         let mut orbits: Vec<Option<Classes>> = looks.into_iter().map(Some).collect();
         for &table in &shape.top_down {
@@ -60,7 +60,7 @@ impl Forest {
         orbits.into_iter().map(|orbits| orbits.expect("every table has looks")).collect()
     }
 
-    /// Per table and row the row of the person table it leads to.
+    /// For each table and row, the row of the person table to which it belongs.
     pub(crate) fn persons(&self, shape: &Shape) -> Vec<Vec<u32>> {
         let mut persons: Vec<Vec<u32>> = vec![Vec::new(); shape.n_tables()];
         for &table in &shape.top_down {
@@ -73,7 +73,8 @@ impl Forest {
     }
 }
 
-/// Per row of the parent a number, the same for the same multiset of its children's looks, and how many there are.
+/// A number for each row of the parent, the same if its children have the same multiset of looks; and how many numbers
+/// there are.
 fn lists(parents: &[u32], looks: &[u32], n_parents: usize) -> (Vec<u32>, usize) {
     let mut children: Vec<(u32, u32)> = parents.iter().copied().zip(looks.iter().copied()).collect();
     children.par_sort_unstable();

@@ -1,35 +1,35 @@
-//! [`Index`]: private persons by the cells of all their rows.
+//! [`Index`]: finds private persons by the cells of all their rows.
 //!
-//! A released tree fits a private one only if each of its rows covers some row of the person. So the persons who have a
-//! row in the box of each of a few rows, those that hold fewest, are all that need to be compared with it.
+//! A released tree fits a private one only if each of its rows covers some row of the person. So only persons who have
+//! a row in the boxes of the most selective released rows need to be compared with it.
 //! # Cost
-//! One tree of points per table. A box of a released row is counted once per look; at most [`MOST_BOXES`] boxes of each
-//! released person are listed, as bits.
+//! One tree of points per table. Private rows in a box are counted once per look, and listed as bits for at most
+//! [`MOST_BOXES`] boxes of each released person.
 
 use rayon::prelude::*;
 
 use super::against::{PrivateRows, TableSides};
-use super::embedding::{Cells, Trees};
+use super::embedding::{FitCells, Trees};
 use super::shape::Shape;
 use crate::count::grouping::Classes;
 use crate::origins::candidates::PointTree;
 
-/// How many boxes of a released person are listed.
+/// The largest number of boxes of a released person that are searched.
 const MOST_BOXES: usize = 6;
 
-/// Fewer candidates than this are not sieved further.
+/// If there are at most this many candidates, no further box is searched.
 const FEW: usize = 32;
 
-/// Private persons who may be a released one.
+/// The private looks that a released look may have come from.
 pub(crate) enum Candidates {
-    /// Their looks, ascending.
+    /// The looks, ascending.
     List(Vec<u32>),
     /// One bit for each look.
     Bits(Vec<u64>),
 }
 
 impl Candidates {
-    /// How many there are.
+    /// The number of candidates.
     pub(crate) fn len(&self) -> usize {
         match self {
             Candidates::List(list) => list.len(),
@@ -37,7 +37,7 @@ impl Candidates {
         }
     }
 
-    /// Those that are not among the given bits, ascending.
+    /// The candidates whose bit is not set, ascending.
     pub(crate) fn without<'a>(&'a self, bits: &'a [u64]) -> Box<dyn Iterator<Item = u32> + 'a> {
         match self {
             Candidates::List(list) => {
@@ -54,7 +54,7 @@ fn count(bits: &[u64]) -> usize {
     bits.iter().map(|word| word.count_ones() as usize).sum()
 }
 
-/// The numbers of the bits that are set in the word at a place.
+/// The numbers of the bits that are set in the word at position `at`.
 fn ones(at: usize, mut word: u64) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         (word != 0).then(|| {
@@ -65,24 +65,24 @@ fn ones(at: usize, mut word: u64) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Private persons by the cells of their rows.
+/// An index of private persons by the cells of their rows.
 pub(crate) struct Index<'a> {
-    cells: &'a [Cells<'a>],
+    cells: &'a [FitCells<'a>],
     released: &'a Trees,
-    /// Per table its private rows by copied and quasi cells.
+    /// For each table, its private rows by copied and quasi cells.
     trees: Vec<PointTree>,
-    /// Per table and private row the look of its person.
+    /// For each table and private row, the look of its person.
     looks: Vec<Vec<u32>>,
-    /// Per table and released look how many private rows are in its box.
+    /// For each table and released look, how many private rows are in its box.
     counts: Vec<Vec<usize>>,
-    /// Per table how many looks its persons have.
+    /// For each table, how many looks its persons have.
     n_looks: Vec<usize>,
 }
 
 impl<'a> Index<'a> {
     pub(crate) fn new(
         sides: &TableSides<'_>,
-        cells: &'a [Cells<'a>],
+        cells: &'a [FitCells<'a>],
         private: &PrivateRows,
         released: &'a Trees,
         private_looks: &[Classes],
@@ -115,7 +115,7 @@ impl<'a> Index<'a> {
         index
     }
 
-    /// The box of a released look's own row.
+    /// The box of the row of a released look.
     fn sides(&self, table: usize, look: u32) -> Vec<(u32, u32)> {
         let row = self.released.row(table, look);
         let group = self.cells[table].released[row];
@@ -123,7 +123,7 @@ impl<'a> Index<'a> {
         std::iter::once((group, group + 1)).chain(quasi).collect()
     }
 
-    /// Per released look of a person table the private persons that have a row in each of its most selective boxes.
+    /// For each released look of a person table, the private looks that have a row in each of its most selective boxes.
     pub(crate) fn candidates(&self, shape: &Shape, root: usize) -> Vec<Candidates> {
         let n_words = self.n_looks[root].div_ceil(64);
         let of_look = |look: u32| {
@@ -131,7 +131,6 @@ impl<'a> Index<'a> {
             let count = |&(table, look): &(usize, u32)| (self.counts[table][look as usize], table, look);
             nodes.sort_unstable_by_key(count);
             nodes.dedup();
-            // The person's own row is one of those that must fit, so there is always a box.
             let mut sieved: Option<Vec<u64>> = None;
             for &(table, look) in nodes.iter().take(MOST_BOXES) {
                 let mut bits = vec![0u64; n_words];

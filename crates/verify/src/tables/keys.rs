@@ -1,25 +1,26 @@
-//! [`KeyCells`]: keys as a reader of the release would join them, by their texts.
+//! [`KeyCells`]: keys, joined by their texts as a reader of the release would join them.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::hash::Hash;
 
 use kohort_model::{Cells, Column, NULL, ReleasedTable, Table, Texts};
+
+use crate::structure::Places;
 
 /// One key cell per row.
 pub(crate) struct KeyCells<'a> {
     ids: Cow<'a, [u32]>,
-    /// What the ids stand for; without it they are numbers.
+    /// The texts of the ids; if absent, the ids themselves are the keys.
     texts: Option<&'a Texts>,
 }
 
 impl<'a> KeyCells<'a> {
-    /// Of a table as it was read.
+    /// The keys of a table that was read.
     pub(crate) fn of_column(column: &'a Column) -> Self {
         KeyCells { ids: Cow::Borrowed(&column.ids), texts: Some(&column.texts) }
     }
 
-    /// Of a released table, the column that comes from a private one. `None` where that is not released as a key.
+    /// The keys of a released table, in the column that comes from `source`. `None` if that is not released as a key.
     pub(crate) fn of_release(released: &'a ReleasedTable, source: usize, original: &'a Table) -> Option<Self> {
         let column = released.columns.iter().find(|column| column.source == source)?;
         match &column.cells {
@@ -38,62 +39,37 @@ impl<'a> KeyCells<'a> {
         self.ids[row] == NULL
     }
 
-    /// How many keys are null or those of an earlier row, and the first such row, numbered from 1.
+    /// How many keys are null or equal to an earlier key, and the first such row, numbered from 1.
     pub(crate) fn unusable(&self) -> Option<(u64, u64)> {
-        match self.texts {
-            None => unusable(self.numbers()),
-            Some(texts) => unusable(self.labels(texts)),
+        let mut met = HashSet::new();
+        let mut unusable = Places::default();
+        for (row, key) in (1..).zip(self.keys()) {
+            if !key.is_some_and(|key| met.insert(key)) {
+                unusable.add(row);
+            }
         }
+        unusable.found()
     }
 
-    /// Per row the row of the parent whose key it holds, [`NULL`] where there is none.
+    /// For each row, the row of the parent table whose key it holds; [`NULL`] if there is none.
     pub(crate) fn join(&self, parent: &KeyCells<'_>) -> Vec<u32> {
-        match (self.texts, parent.texts) {
-            (None, None) => rows_met(parent.numbers(), self.numbers()),
-            (Some(texts), Some(others)) => rows_met(parent.labels(others), self.labels(texts)),
-            (None, Some(others)) => {
-                let labels: Vec<Option<String>> = self.numbers().map(|key| key.map(|key| key.to_string())).collect();
-                rows_met(parent.labels(others), labels.iter().map(Option::as_deref))
-            }
-            (Some(texts), None) => {
-                let labels: Vec<Option<String>> = parent.numbers().map(|key| key.map(|key| key.to_string())).collect();
-                rows_met(labels.iter().map(Option::as_deref), self.labels(texts))
+        let mut row_of_key: HashMap<Cow<'_, str>, u32> = HashMap::new();
+        for (row, key) in (0..).zip(parent.keys()) {
+            if let Some(key) = key {
+                row_of_key.entry(key).or_insert(row);
             }
         }
+        self.keys().map(|key| key.and_then(|key| row_of_key.get(&key).copied()).unwrap_or(NULL)).collect()
     }
 
-    fn numbers(&self) -> impl Iterator<Item = Option<u32>> + '_ {
-        self.ids.iter().map(|&id| (id != NULL).then_some(id))
+    /// The text of each key.
+    fn keys(&self) -> impl Iterator<Item = Option<Cow<'_, str>>> {
+        self.ids.iter().map(|&id| match self.texts {
+            _ if id == NULL => None,
+            Some(texts) => Some(Cow::Borrowed(texts.get(id))),
+            None => Some(Cow::Owned(id.to_string())),
+        })
     }
-
-    fn labels<'b>(&'b self, texts: &'b Texts) -> impl Iterator<Item = Option<&'b str>> + 'b {
-        self.numbers().map(|id| id.map(|id| texts.get(id)))
-    }
-}
-
-fn unusable<K: Hash + Eq>(keys: impl Iterator<Item = Option<K>>) -> Option<(u64, u64)> {
-    let mut met = HashSet::new();
-    let (mut n, mut first_row) = (0, 0);
-    for (row, key) in (1..).zip(keys) {
-        if !key.is_some_and(|key| met.insert(key)) {
-            n += 1;
-            first_row = if first_row == 0 { row } else { first_row };
-        }
-    }
-    (n > 0).then_some((n, first_row))
-}
-
-fn rows_met<K: Hash + Eq>(
-    parents: impl Iterator<Item = Option<K>>,
-    children: impl Iterator<Item = Option<K>>,
-) -> Vec<u32> {
-    let mut row_of_key: HashMap<K, u32> = HashMap::new();
-    for (row, key) in (0..).zip(parents) {
-        if let Some(key) = key {
-            row_of_key.entry(key).or_insert(row);
-        }
-    }
-    children.map(|key| key.and_then(|key| row_of_key.get(&key).copied()).unwrap_or(NULL)).collect()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! [`Lineage`]: which private row hangs off which, and which person it is of.
+//! [`Lineage`]: the parent and the person of each private row.
 
 use kohort_model::{NULL, Requirement, Schema, Table};
 
@@ -8,18 +8,18 @@ use crate::Violation;
 use crate::count::cells::CellIds;
 use crate::count::roll::OwnK;
 
-/// Private rows by the row they hang off and by their person.
+/// The parents, persons and references of private rows.
 pub(crate) struct Lineage {
-    /// Per table and row the row of the parent table, [`NULL`] for orphans; empty for person tables.
+    /// For each table and row, the row of the parent table; [`NULL`] for orphans. Empty for person tables.
     pub(crate) parents: Vec<Vec<u32>>,
-    /// Per table and row the row of the person table, [`NULL`] for orphans and what hangs off them.
+    /// For each table and row, the row of the person table; [`NULL`] for orphans and rows below them.
     pub(crate) persons: Vec<Vec<u32>>,
-    /// Per table, reference and row the row that is referenced, [`NULL`] where none is.
+    /// For each table, reference and row, the row that is referenced; [`NULL`] if none is.
     pub(crate) targets: Vec<Vec<Vec<u32>>>,
 }
 
 impl Lineage {
-    /// Follows the private keys.
+    /// Joins the private tables by their keys.
     ///
     /// # Errors
     /// Keys that do not tell rows apart.
@@ -66,8 +66,8 @@ impl Lineage {
         if violations.is_empty() { Ok(lineage) } else { Err(violations) }
     }
 
-    /// Persons' own k, wherever among their rows it stands, released or not: per person table the requirements, each
-    /// with the own k of every person of the table. What can't be read is added to the violations.
+    /// For each person table, the columns of own k with the k of every person of the table. The k of a person may be in
+    /// any of their rows, released or not. Adds a violation for each column that can't be read.
     pub(crate) fn own_ks(
         &self,
         shape: &Shape,
@@ -80,7 +80,7 @@ impl Lineage {
             let root = shape.root(table);
             let persons = CellIds::by_id(self.persons[table].as_slice(), originals[root].n_rows);
             for name in requirements[table].iter().filter_map(Requirement::own_k_column) {
-                // A child table's column is told from the person table's by the table's name.
+                // The name of a child table tells its column from one of the same name in the person table.
                 let qualified = if root == table { name.to_owned() } else { format!("{}.{name}", original.name) };
                 if own_ks[root].iter().any(|own_k| own_k.column == qualified) {
                     continue;
@@ -100,14 +100,4 @@ impl Lineage {
         }
         own_ks
     }
-}
-
-/// The own k of some of the persons, with the requirements that ask for it.
-pub(crate) fn of_released(own_ks: &[OwnK], rows: &[u32]) -> Vec<(Requirement, OwnK)> {
-    let of_rows = |own_k: &OwnK| rows.iter().map(|&row| own_k.of_person(row as usize)).collect();
-    let asked = |own_k: &OwnK| {
-        let requirement = Requirement::PersonK { column: own_k.column.clone() };
-        (requirement, OwnK::new(own_k.column.clone(), of_rows(own_k)))
-    };
-    own_ks.iter().map(asked).collect()
 }

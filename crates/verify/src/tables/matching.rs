@@ -1,31 +1,31 @@
-//! [`Matching`]: private persons for released ones, compared only where it matters.
+//! [`Matching`]: assigns private persons to released ones, and compares only the pairs that it needs.
 //!
 //! # Guarantee   as many released persons as possible get a private person of their own
-//! # Paper       augmenting paths (Berge 1957), each pair compared when a path first needs it
+//! # Paper       augmenting paths (Berge 1957); a pair is compared when a path first needs it
 //! # Cost
-//! Released looks with few candidates choose first and take the first that fit, so of many that would fit few are compared.
-//! A look that comes away with too little looks for a detour; what such a search has reached in vain never helps
-//! another one either, and is not looked at again.
+//! Released looks with few candidates choose first and take the first that fit, so only few of the pairs that would fit
+//! are compared. A look that gets too few searches for an augmenting path. Looks that a search reached in vain can't
+//! help another search either, so they are not visited again.
 
 use super::index::Candidates;
 
-/// No look.
+/// Stands for no look.
 const NONE: u32 = u32::MAX;
 
-/// Released and private looks of one person table.
+/// The released and private looks of one person table.
 pub(crate) struct Matching {
     candidates: Vec<Candidates>,
-    /// Per released look how many persons still need an origin.
+    /// How many persons of each released look still need an origin.
     needs: Vec<u32>,
-    /// Per private look how many persons are still free.
+    /// How many persons of each private look are still free.
     supplies: Vec<u32>,
-    /// Per private look the released looks that its persons were given to, each with how many.
+    /// For each private look, the released looks that took persons of it, each with how many.
     holders: Vec<Vec<(u32, u32)>>,
-    /// Private looks that a search has reached.
+    /// The private looks that a search has reached, as bits.
     reached: Vec<u64>,
-    /// Per private look the released look that reached it.
+    /// For each private look, the released look from which it was reached.
     reached_from: Vec<u32>,
-    /// Per released look the private look, held by it, through which it was reached.
+    /// For each released look, the private look that it holds and through which it was reached.
     freed_by: Vec<u32>,
     is_searched: Vec<bool>,
 }
@@ -44,12 +44,13 @@ impl Matching {
         }
     }
 
-    /// Per released look how many persons get no origin; `None` where more than `most` pairs would have to be compared.
+    /// How many persons of each released look get no origin; `None` if more than `most` pairs would have to be
+    /// compared.
     pub(crate) fn lacking(mut self, mut fits: impl FnMut(u32, u32) -> bool, most: u64) -> Option<Vec<u32>> {
         let mut n_compared = 0u64;
         let mut order: Vec<(usize, u32)> = (0..).zip(&self.candidates).map(|(look, own)| (own.len(), look)).collect();
         order.sort_unstable();
-        // Private looks that nobody is free of.
+        // Private looks of which nobody is free, as bits.
         let mut is_taken: Vec<u64> = vec![0; self.reached.len()];
         for (other, _) in self.supplies.iter().enumerate().filter(|(_, supply)| **supply == 0) {
             is_taken[other / 64] |= 1 << (other % 64);
@@ -82,17 +83,17 @@ impl Matching {
         for (_, look) in order {
             while self.needs[look as usize] > 0 {
                 match self.search(look, &mut fits, &mut n_compared, most) {
-                    Search::Found(end) => self.shift(look, end),
-                    Search::InVain => break,
-                    Search::TooLong => return None,
+                    SearchEnd::Found(end) => self.shift(look, end),
+                    SearchEnd::InVain => break,
+                    SearchEnd::TooLong => return None,
                 }
             }
         }
         Some(self.needs)
     }
 
-    /// Looks for a free private person along what others could give back.
-    fn search(&mut self, start: u32, fits: &mut impl FnMut(u32, u32) -> bool, n: &mut u64, most: u64) -> Search {
+    /// Searches for a path to a free private person, along persons whom other looks could give back.
+    fn search(&mut self, start: u32, fits: &mut impl FnMut(u32, u32) -> bool, n: &mut u64, most: u64) -> SearchEnd {
         let mut queue = vec![start];
         let mut touched: Vec<u32> = Vec::new();
         self.is_searched[start as usize] = true;
@@ -103,7 +104,7 @@ impl Matching {
             for other in unreached {
                 *n += 1;
                 if *n > most {
-                    return Search::TooLong;
+                    return SearchEnd::TooLong;
                 }
                 if !fits(look, other) {
                     continue;
@@ -112,10 +113,10 @@ impl Matching {
                 self.reached_from[other as usize] = look;
                 touched.push(other);
                 if self.supplies[other as usize] > 0 {
-                    // The next search starts afresh.
+                    // A search that succeeds changes who holds whom, so the next one may visit these again.
                     touched.iter().for_each(|&other| self.reached[other as usize / 64] &= !(1 << (other % 64)));
                     queue.iter().for_each(|&look| self.is_searched[look as usize] = false);
-                    return Search::Found(other);
+                    return SearchEnd::Found(other);
                 }
                 for &(holder, amount) in &self.holders[other as usize] {
                     if amount > 0 && !self.is_searched[holder as usize] {
@@ -126,10 +127,10 @@ impl Matching {
                 }
             }
         }
-        Search::InVain
+        SearchEnd::InVain
     }
 
-    /// Passes one person on along the way a search has come, back to where it started.
+    /// Passes one person on along the path of a search, from its end back to its start.
     fn shift(&mut self, start: u32, end: u32) {
         self.supplies[end as usize] -= 1;
         self.needs[start as usize] -= 1;
@@ -152,8 +153,8 @@ impl Matching {
 }
 
 /// How a search ends.
-enum Search {
-    /// With a private look that somebody is free of.
+enum SearchEnd {
+    /// At a private look with a free person.
     Found(u32),
     InVain,
     TooLong,
@@ -173,7 +174,7 @@ mod tests {
             needs in proptest::collection::vec(0u32..6, 7),
             supplies in proptest::collection::vec(0u32..6, 7),
         ) {
-            // Candidates are those that fit and some that do not.
+            // The candidates include some that do not fit.
             let candidates = fits.iter().zip(&more).enumerate().map(|(look, (fits, more))| {
                 let list: Vec<u32> = fits.union(more).copied().collect();
                 let bits = list.iter().fold(0u64, |bits, other| bits | 1 << other);

@@ -1,39 +1,40 @@
-//! [`Shape`]: which table hangs off which, checked; [`ReleasedLink`]: the same by name.
+//! [`Shape`]: how tables are linked, by position; [`ReleasedLink`]: one link, by name.
 
 use kohort_model::{Schema, Table};
 
 use crate::Violation;
 use crate::single::recoding::KeyColumns;
+use crate::structure::other_name;
 
 /// How one released table points to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReleasedLink {
-    /// What the link says about its rows.
+    /// What the link means.
     pub kind: LinkKind,
     /// The table that points to another.
     pub child: String,
-    /// Its column that holds the other's key.
+    /// The column of the child that holds the key of the other table.
     pub foreign_key: String,
     /// The other table.
     pub parent: String,
-    /// The other table's key.
+    /// The key column of the other table.
     pub key: String,
 }
 
-/// What a link says about the rows that hold it.
+/// What a link means for the rows that have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkKind {
-    /// They belong to the row it names.
+    /// The rows belong to the row that they name.
     Parent,
-    /// They name a row that they do not belong to.
+    /// The rows name a row that they do not belong to.
     Reference,
 }
 
 impl ReleasedLink {
-    /// The links of a schema, by the names that its tables' columns have in a release too.
+    /// The links of a schema. Columns have the same names in the private and the released tables.
     ///
     /// # Panics
-    /// Where the schema is not one of these tables.
+    /// If the schema does not fit the tables.
     pub fn of(schema: &Schema, tables: &[Table]) -> Vec<ReleasedLink> {
         let link = |kind, child: usize, foreign_key: usize, parent: usize| {
             let key = schema.tables[parent].key.expect("a table that others point to has a key");
@@ -55,42 +56,49 @@ impl ReleasedLink {
     }
 }
 
-/// Which table hangs off which, and by what.
+/// How tables are linked.
 pub(crate) struct Shape {
     links: Vec<Option<Link>>,
-    /// Per table its references, by column.
+    /// The references of each table, in the order of its columns.
     references: Vec<Vec<Reference>>,
-    /// Parents before children.
+    /// All tables, parents before children.
     pub(crate) top_down: Vec<usize>,
 }
 
-/// How one table hangs off another, by positions.
+/// The links of one table.
+pub(crate) struct TableShape<'a> {
+    /// Whether each row is a person.
+    pub(crate) is_of_persons: bool,
+    pub(crate) references: &'a [Reference],
+}
+
+/// The link from a table to its parent, by positions.
 #[derive(Clone, Copy)]
 pub(crate) struct Link {
-    /// The parent.
+    /// The parent table.
     pub(crate) parent: usize,
-    /// The parent's key column.
+    /// The key column of the parent.
     pub(crate) key: usize,
-    /// The child's column that holds it.
+    /// The column of the child that holds the key of the parent.
     pub(crate) foreign_key: usize,
 }
 
 /// A second foreign key, by positions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reference {
-    /// The column that holds it.
+    /// The column that holds the reference.
     pub(crate) column: usize,
-    /// The table it leads to.
+    /// The table of the referenced rows.
     pub(crate) table: usize,
-    /// That table's key column.
+    /// The key column of that table.
     pub(crate) key: usize,
 }
 
 impl Shape {
-    /// Of these tables, with one link or none each, and any number of references.
+    /// The shape of tables with at most one link to a parent each, and any number of references.
     ///
     /// # Errors
-    /// Links that lead nowhere or in a circle, references that lead nowhere.
+    /// Links and references to missing tables or columns, and links in a circle.
     pub(crate) fn new(
         tables: &[Table],
         links: Vec<Option<Link>>,
@@ -124,10 +132,10 @@ impl Shape {
         if broken.is_empty() { Ok(Shape { links, references, top_down }) } else { Err(broken) }
     }
 
-    /// Of the private tables, as their schema says.
+    /// The shape of the private tables, given by their schema.
     ///
     /// # Errors
-    /// Where the schema is not one of these tables.
+    /// If the schema does not fit the tables.
     pub(crate) fn of_schema(schema: &Schema, tables: &[Table]) -> Result<Shape, Vec<Violation>> {
         same_count("the schema", schema.tables.len(), tables.len())?;
         let link = |table: &kohort_model::SchemaTable| {
@@ -148,10 +156,7 @@ impl Shape {
         let shape = Shape::new(tables, links, schema.tables.iter().map(references).collect())?;
         let mut violations = Vec::new();
         for (noted, table) in schema.tables.iter().zip(tables) {
-            if noted.name != table.name {
-                let (table, released) = (noted.name.clone(), table.name.clone());
-                violations.push(Violation::TableName { table, released });
-            }
+            violations.extend(other_name(&table.name, &noted.name));
             if noted.key.is_some_and(|key| key >= table.columns.len()) {
                 violations.push(Violation::BrokenLink.in_table(&table.name));
             }
@@ -159,18 +164,18 @@ impl Shape {
         if violations.is_empty() { Ok(shape) } else { Err(violations) }
     }
 
-    /// Of released tables, by name.
+    /// The shape of released tables, given by the names of tables and columns.
     ///
     /// # Errors
-    /// Where a link names what is not there, or a table hangs off two.
+    /// If a link names a missing table or column, or a table has two parents.
     pub(crate) fn of_links(links: &[ReleasedLink], tables: &[Table]) -> Result<Shape, Vec<Violation>> {
         let position = |name: &str| tables.iter().position(|table| table.name == name).unwrap_or(usize::MAX);
         let column = |table: usize, name: &str| tables.get(table).and_then(|table| table.position(name));
-        // A table has one key, whoever points to it.
+        // All links to a table must name the same key.
         let mut key_of: Vec<Option<usize>> = vec![None; tables.len()];
         let mut found: Vec<Option<Link>> = vec![None; tables.len()];
         let mut references: Vec<Vec<Reference>> = vec![Vec::new(); tables.len()];
-        // A column points to one table.
+        // Columns that are part of a link; each points to one table only.
         let mut taken: Vec<(usize, usize)> = Vec::new();
         let mut violations = Vec::new();
         for link in links {
@@ -194,7 +199,12 @@ impl Shape {
         if violations.is_empty() { Shape::new(tables, found, references) } else { Err(violations) }
     }
 
-    /// A table's references, by column.
+    /// The links of one table.
+    pub(crate) fn of(&self, table: usize) -> TableShape<'_> {
+        TableShape { is_of_persons: self.is_of_persons(table), references: self.references(table) }
+    }
+
+    /// The references of a table, in the order of its columns.
     pub(crate) fn references(&self, table: usize) -> &[Reference] {
         &self.references[table]
     }
@@ -204,12 +214,12 @@ impl Shape {
         self.references.iter().any(|references| !references.is_empty())
     }
 
-    /// How many tables there are.
+    /// The number of tables.
     pub(crate) fn n_tables(&self) -> usize {
         self.links.len()
     }
 
-    /// How a table hangs off another; `None` for a person table.
+    /// The link to the parent of a table; `None` for a person table.
     pub(crate) fn link(&self, table: usize) -> Option<Link> {
         self.links[table]
     }
@@ -219,19 +229,19 @@ impl Shape {
         self.links[table].is_none()
     }
 
-    /// The tables that hang off a table, ascending.
+    /// The child tables of a table, ascending.
     pub(crate) fn children(&self, table: usize) -> impl DoubleEndedIterator<Item = usize> + '_ {
         (0..self.links.len()).filter(move |&child| self.links[child].is_some_and(|link| link.parent == table))
     }
 
-    /// A table's key, where another table points to it.
+    /// The key column of a table, if another table points to it.
     pub(crate) fn key(&self, table: usize) -> Option<usize> {
         let hanging = self.children(table).next().and_then(|child| self.links[child]).map(|link| link.key);
         let mut references = self.references.iter().flatten();
         hanging.or_else(|| references.find(|reference| reference.table == table).map(|reference| reference.key))
     }
 
-    /// The person table that a table's rows lead to.
+    /// The person table to whose persons the rows of a table belong.
     pub(crate) fn root(&self, mut table: usize) -> usize {
         while let Some(link) = self.links[table] {
             table = link.parent;
@@ -239,7 +249,7 @@ impl Shape {
         table
     }
 
-    /// What a private table's key columns are to the others. A person's key that no table points to is not released.
+    /// The key columns of a private table. The key of a person that no table points to must not be released.
     pub(crate) fn keys(&self, schema: &Schema, originals: &[Table], table: usize) -> KeyColumns {
         let own = self.key(table);
         let names_person = schema.tables[table].key.or(originals[table].person);
@@ -255,7 +265,7 @@ impl Shape {
     }
 }
 
-/// Lists that should have one entry per table.
+/// Checks that a list has one entry per table.
 pub(crate) fn same_count(what: &'static str, n: usize, expected: usize) -> Result<(), Vec<Violation>> {
     let wrong = || vec![Violation::TableCount { what, n: n as u64, expected: expected as u64 }];
     if n == expected { Ok(()) } else { Err(wrong()) }

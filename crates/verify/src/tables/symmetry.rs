@@ -1,19 +1,19 @@
 //! Orbits of released rows whose tables also reference each other.
 //!
-//! The rows are the nodes of a graph: a row is joined to the row it hangs off, and to each row it references. Siblings
-//! that reference the same row through the same column are joined to a node of their own, and that node to what they
-//! hang off and to what they reference; so "the same doctor three times" is one edge to the doctor, not three.
+//! Rows are the nodes of a graph. A row has an edge to its parent and to each row that it references. Siblings that
+//! reference the same row through the same column get a common node, which has edges to the siblings, to their parent
+//! and to the referenced row. So "the same doctor three times" is one edge to the doctor, not three.
 //!
 //! # Guarantee
-//! Two rows share an orbit exactly where a symmetry of the whole release takes one to the other: a one-to-one map of all
-//! released rows to themselves that keeps tables, quasi cells, parents, references and empty references. So a reader who
-//! knows all of these about everybody, and how they are connected, can't tell the rows of an orbit apart.
+//! Two rows are in one orbit exactly if a symmetry of the whole release takes one to the other: a one-to-one map of all
+//! released rows to themselves that keeps tables, quasi cells, parents, references and empty references. So a reader
+//! who knows all of these about everybody, and how they are connected, can't tell the rows of an orbit apart.
 //!
-//! The graph has to be a forest. On a forest comparing the trees below each node, seen from the middle of its tree,
-//! decides exactly which nodes symmetries exchange. On graphs with circles it does not: whether three friends are a
-//! triangle can't be seen by unfolding what each of them sees. A release with circles is therefore refused.
+//! The graph must be a forest. In a forest, it is enough to compare the trees below each node, seen from the middle of
+//! its tree, to decide which nodes a symmetry exchanges. In graphs with circles it is not: whether three friends form a
+//! triangle can't be seen from what each of them sees. A release with circles is therefore refused.
 //! # Cost
-//! O(n log n) over all rows; each node is looked at when it becomes a leaf, and once more on the way back.
+//! O(n log n) over all rows. Each node is visited when it becomes a leaf, and once more on the way back.
 
 use std::collections::HashMap;
 
@@ -26,17 +26,18 @@ use crate::count::cells::CellIds;
 use crate::count::grouping::Classes;
 use crate::structure::place;
 
-/// Per table its rows grouped by orbit.
+/// The rows of each table, grouped by orbit. `names` gives the names of a table and of the column of one of its
+/// references.
 ///
 /// # Errors
-/// Where references make a circle; `names` are those of a table and of one of its references.
+/// If references form a circle.
 pub(crate) fn orbits(
     shape: &Shape,
     forest: &Forest,
     cells: &[Vec<&CellIds<'_>>],
     names: impl Fn(usize, usize) -> (String, String),
 ) -> Result<Vec<Classes>, Vec<Violation>> {
-    let graph = Graph::of(shape, forest, cells);
+    let graph = RowGraph::of(shape, forest, cells);
     let peeled = Peeled::of(&graph);
     let mut violations = Vec::new();
     for table in 0..shape.n_tables() {
@@ -63,22 +64,22 @@ pub(crate) fn orbits(
     Ok((0..shape.n_tables()).map(of_table).collect())
 }
 
-/// One end of an edge: the node at the other end, and what the edge is, seen from here.
+/// One end of an edge: the node at the other end, and the label of the edge, seen from here.
 type End = (u32, u32);
 
-/// Rows and what joins them.
-struct Graph {
-    /// Per table the node of its first row.
+/// The rows of all tables, and the edges between them.
+struct RowGraph {
+    /// The node of the first row of each table.
     starts: Vec<usize>,
-    /// Per node a number, equal for rows of one table with equal cells, and for shared references of one column.
+    /// A number for each node, equal for rows of one table with equal cells, and for common nodes of one column.
     colours: Vec<u32>,
-    /// Per node its edges.
+    /// The edges of each node.
     edges: Vec<Vec<End>>,
 }
 
-impl Graph {
-    fn of(shape: &Shape, forest: &Forest, cells: &[Vec<&CellIds<'_>>]) -> Graph {
-        let mut graph = Graph { starts: Vec::new(), colours: Vec::new(), edges: Vec::new() };
+impl RowGraph {
+    fn of(shape: &Shape, forest: &Forest, cells: &[Vec<&CellIds<'_>>]) -> RowGraph {
+        let mut graph = RowGraph { starts: Vec::new(), colours: Vec::new(), edges: Vec::new() };
         let mut n_colours = 0;
         for (cells, &n_rows) in cells.iter().zip(&forest.n_rows) {
             graph.starts.push(graph.colours.len());
@@ -104,7 +105,7 @@ impl Graph {
                 let mut shared: HashMap<(u32, u32), Vec<usize>> = HashMap::new();
                 for (row, &target) in targets.iter().enumerate().filter(|&(_, &target)| target != NULL) {
                     let target = graph.starts[reference.table] as u32 + target;
-                    // Persons have no siblings, so their rows stay alone.
+                    // Persons have no siblings, so each has edges of its own.
                     let key = if above.is_some() { (parent(row), target) } else { (node(row), target) };
                     shared.entry(key).or_default().push(row);
                 }
@@ -142,16 +143,16 @@ impl Graph {
 
 /// A forest, peeled from its leaves to the middle of every tree.
 struct Peeled {
-    /// Per node when it was peeled off; [`NULL`] for a node that circles keep from becoming a leaf.
+    /// The round in which each node was peeled off; [`NULL`] for nodes that never become leaves because of a circle.
     round: Vec<u32>,
-    /// Nodes by round.
+    /// The nodes of each round.
     rounds: Vec<Vec<u32>>,
-    /// Per node the edge it hung by when it was peeled off; none for the last node of a tree.
+    /// The last edge of each node when it was peeled off; `None` for the last node of a tree.
     last: Vec<Option<End>>,
 }
 
 impl Peeled {
-    fn of(graph: &Graph) -> Peeled {
+    fn of(graph: &RowGraph) -> Peeled {
         let n_nodes = graph.edges.len();
         let mut degrees: Vec<usize> = graph.edges.iter().map(Vec::len).collect();
         let mut peeled = Peeled { round: vec![NULL; n_nodes], rounds: Vec::new(), last: vec![None; n_nodes] };
@@ -180,10 +181,10 @@ impl Peeled {
         peeled
     }
 
-    /// Per node its orbit, and how many there are.
-    fn orbits(&self, graph: &Graph) -> (Vec<u32>, usize) {
+    /// The orbit of each node, and the number of orbits.
+    fn orbits(&self, graph: &RowGraph) -> (Vec<u32>, usize) {
         let n_nodes = graph.edges.len();
-        // Rooted trees first: a node and what was peeled off it.
+        // First the looks of rooted trees: a node and the nodes that were peeled off it.
         let mut below: Vec<Vec<(u32, u32)>> = vec![Vec::new(); n_nodes];
         let mut numbers: HashMap<Vec<u32>, u32> = HashMap::new();
         let mut looks = vec![0; n_nodes];
@@ -200,7 +201,8 @@ impl Peeled {
                 below[other as usize].push((label, look));
             }
         }
-        // Then from the middle outwards. Where two nodes are the middle, each is seen beside the other.
+        // Then the orbits, from the middle outwards. If a tree has two middle nodes, the orbit of each depends on the
+        // look of the other.
         let mut numbers: HashMap<[u32; 4], u32> = HashMap::new();
         let mut orbits = vec![0; n_nodes];
         for &node in self.rounds.iter().rev().flatten() {
@@ -217,7 +219,7 @@ impl Peeled {
         (orbits, n_orbits)
     }
 
-    /// The node that a node was peeled off, if it is not one of the middle.
+    /// The node from which a node was peeled off; `None` for a middle node.
     fn hangs_off(&self, node: u32) -> Option<End> {
         self.last[node as usize].filter(|&(other, _)| self.round[other as usize] > self.round[node as usize])
     }

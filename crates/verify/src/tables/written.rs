@@ -1,26 +1,25 @@
-//! [`verify_tables_written`]: whether files read back hold the release of many tables that was verified.
+//! [`verify_tables_written`]: whether files, read back, contain the release of many tables that was verified.
 //!
 //! # Guarantee
-//! Each file has its released table's cells in the released order; and the files' own cells, keys included, make trees
-//! that satisfy every requirement.
+//! Each file contains the cells of its table in the released order. The trees that the cells and keys of the files form
+//! satisfy every requirement.
 
 use kohort_model::{Cells, Release, Requirement, Schema, Table};
 use rayon::prelude::*;
 
-use super::alone::{check_tables, join_read, reference_names};
-use super::count::{TableRoll, count_tables, counted_here, roll_of_rows};
-use super::lineage::{Lineage, of_released};
+use super::alone::{check_tables, join_read};
+use super::count::{CountedColumns, count_tables};
+use super::lineage::Lineage;
 use super::shape::{ReleasedLink, Shape, same_count};
 use crate::count::cells::CellIds;
-use crate::count::roll::Sensitive;
 use crate::single::written::{changed, shape as check_shape};
-use crate::structure::{check_table, place};
+use crate::structure::{check_table, other_name, place};
 use crate::{Findings, Verified, Violation, Violations};
 
 /// Verifies the tables read back from written files, in the order of the release.
 ///
 /// # Errors
-/// Where a file differs from the release, or the files' cells do not satisfy a requirement.
+/// If a file differs from the release, or the cells of the files do not satisfy a requirement.
 pub fn verify_tables_written(
     written: &[Table],
     release: &Verified<Release>,
@@ -35,9 +34,7 @@ pub fn verify_tables_written(
     let private_shape = Shape::of_schema(schema, originals).map_err(Violations)?;
     let mut violations = Vec::new();
     for ((file, released), original) in written.iter().zip(tables).zip(originals) {
-        if file.name != released.name {
-            violations.push(Violation::TableName { table: released.name.clone(), released: file.name.clone() });
-        }
+        violations.extend(other_name(&file.name, &released.name));
         let mut found = check_table(original);
         found.extend(check_shape(file, &released.columns, released.rows.len()));
         if let Some((n, first_row)) = place(released.rows.len(), |row| released.rows[row] as usize >= original.n_rows) {
@@ -78,17 +75,10 @@ pub fn verify_tables_written(
                 Cells::Surrogate { .. } => {}
             }
         }
-        let mut asked = counted_here(&requirements[table], &shape, table);
-        let mut found = Vec::new();
-        let sensitive = Sensitive::measured(&copied, None, &asked, &mut found);
-        violations.extend(found.into_iter().map(|violation| violation.in_table(&released.name)));
-        let mut roll = roll_of_rows(file.n_rows, quasi, sensitive);
-        for (requirement, own_k) in of_released(&own_ks[table], &released.rows) {
-            asked.push(requirement);
-            roll.own_k.push(own_k);
-        }
-        let references = reference_names(&shape, file, table);
-        rolls.push(TableRoll { name: &file.name, roll, requirements: asked, references });
+        let columns = CountedColumns { quasi, copied, rows: None };
+        let mut roll = columns.roll(file, &shape.of(table), &requirements[table], &mut violations);
+        roll.require_own_k(&own_ks[table], &released.rows);
+        rolls.push(roll);
     }
     if !violations.is_empty() {
         return Err(Violations(violations));
@@ -123,7 +113,7 @@ mod tests {
         verify_tables_written(files, &verified(), &students(), &schema(), &requirements())
     }
 
-    /// What is wrong after a change to the files.
+    /// The violations after a change to the files.
     fn spoiled(spoil: impl FnOnce(&mut [Table])) -> Vec<Violation> {
         let mut files = written(&release(), &students());
         spoil(&mut files);

@@ -1,42 +1,43 @@
 //! Rows under one box, what joining two of them loses, and whether one may be a class.
 
 use super::super::Task;
-use crate::encode::{Domain, Rows};
-use crate::requirement::{Rules, Tally};
+use crate::encode::Widths;
+use crate::encode::bounds::{self, Bounds};
+use crate::requirement::Tally;
 
 /// Columns with at most this many codes have the width of every interval in a table, which then fits into a cache.
 const TABLE_CODES: u32 = 256;
 
-/// After a refusal a group is asked about again when it has grown by this share, so that asking about a group that
-/// grows row by row does not cost the square of its size.
+/// A group that was refused is checked again when it has grown by one part in this many. Checking it after every row would
+/// cost the square of its size.
 const ASKED_AGAIN: u64 = 16;
 
 /// Rows under one box.
 #[derive(Debug)]
 pub(super) struct Group<'r> {
-    bounds: Vec<(u32, u32)>,
-    /// What each of its rows loses, added over columns.
+    bounds: Bounds,
+    /// The loss of each of the group's rows, summed over columns.
     width: f64,
-    /// How many rows of the table it has.
+    /// The number of rows of the table in the group.
     pub(super) weight: u64,
     /// Its folded rows.
     pub(super) rows: Vec<u32>,
-    /// When the pass met it, or its last row.
+    /// When the pass met the group's last row.
     pub(super) met: u32,
-    /// Counts its rows, once it has been asked about.
+    /// The counts of the group's rows. They exist once the group was checked.
     tally: Option<Tally<'r>>,
-    /// It is not asked about under this weight.
+    /// The group is not checked before it has this weight.
     asked_from: u64,
 }
 
 /// Another group, and what joining it would mean.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Nearest {
-    /// Where it stands in the slice that was searched.
+    /// The group's position in the slice that was searched.
     pub(super) position: usize,
     /// By how much the loss of all rows of both together grows.
     pub(super) growth: f64,
-    /// What each row loses afterwards.
+    /// The loss of each row after joining.
     pub(super) width: f64,
 }
 
@@ -54,11 +55,9 @@ impl Group<'_> {
         }
     }
 
-    /// Takes in another group; `width` is what each row loses then.
+    /// Takes in another group; `width` is the loss of each row afterwards.
     pub(super) fn absorb(&mut self, task: &Task<'_>, other: Group<'_>, width: f64) {
-        for (bound, (lo, hi)) in self.bounds.iter_mut().zip(other.bounds) {
-            *bound = (bound.0.min(lo), bound.1.max(hi));
-        }
+        bounds::unite(&mut self.bounds, &other.bounds);
         self.width = width;
         self.weight += other.weight;
         if let Some(tally) = &mut self.tally {
@@ -67,57 +66,36 @@ impl Group<'_> {
         self.rows.extend(other.rows);
     }
 
-    /// What all its rows lose together.
     pub(super) fn loss(&self) -> f64 {
         self.weight as f64 * self.width
     }
-}
 
-/// Measures boxes.
-#[derive(Debug)]
-pub(super) struct Space<'d> {
-    columns: Vec<Widths<'d>>,
-}
-
-#[derive(Debug)]
-enum Widths<'d> {
-    /// The width of `lo..=hi` is at `lo * n_codes + hi`.
-    Table {
-        n_codes: usize,
-        widths: Vec<f32>,
-    },
-    Domain(&'d Domain),
-}
-
-impl Widths<'_> {
-    #[inline]
-    fn of(&self, lo: u32, hi: u32) -> f64 {
-        match self {
-            Widths::Table { n_codes, widths } => f64::from(widths[lo as usize * n_codes + hi as usize]),
-            Widths::Domain(domain) => domain.width(lo, hi),
-        }
+    /// The same group without its counts, because it will not be checked again.
+    pub(super) fn closed(mut self) -> Self {
+        self.tally = None;
+        self
     }
 }
 
-impl<'d> Space<'d> {
-    pub(super) fn new(task: &Task<'d>) -> Space<'d> {
-        let widths = |domain: &'d Domain| match domain.n_codes() {
-            n_codes @ 0..=TABLE_CODES => {
-                let width = |lo: u32, hi: u32| if lo <= hi { domain.width(lo, hi) as f32 } else { 0.0 };
-                let widths = (0..n_codes).flat_map(|lo| (0..n_codes).map(move |hi| width(lo, hi))).collect();
-                Widths::Table { n_codes: n_codes as usize, widths }
-            }
-            _ => Widths::Domain(domain),
-        };
-        Space { columns: task.domains.iter().map(widths).collect() }
+/// Measures groups, and decides whether they may be classes.
+pub(super) struct Judge<'r> {
+    task: &'r Task<'r>,
+    columns: Vec<Widths<'r>>,
+    tally: Tally<'r>,
+}
+
+impl<'r> Judge<'r> {
+    pub(super) fn new(task: &'r Task<'r>) -> Judge<'r> {
+        let columns = task.domains.iter().map(|domain| Widths::new(domain, TABLE_CODES)).collect();
+        Judge { task, columns, tally: Tally::new(task.rules) }
     }
 
-    /// What each row of two groups would lose in one.
+    /// The loss of each row if the two groups were one.
     pub(super) fn width_together(&self, a: &Group<'_>, b: &Group<'_>) -> f64 {
         self.width_up_to(a, b, f64::INFINITY).unwrap_or(f64::INFINITY)
     }
 
-    /// What each row of two groups would lose in one, `None` where it is more than `most`.
+    /// The loss of each row if the two groups were one; `None` if it is more than `most`.
     #[inline]
     fn width_up_to(&self, a: &Group<'_>, b: &Group<'_>, most: f64) -> Option<f64> {
         let mut width = 0.0;
@@ -130,7 +108,7 @@ impl<'d> Space<'d> {
         Some(width)
     }
 
-    /// What joining `group` to one of `others` would mean.
+    /// The effect of joining `group` to one of `others`.
     pub(super) fn join(&self, others: &[Group<'_>], position: usize, group: &Group<'_>) -> Nearest {
         let other = &others[position];
         let width = self.width_together(other, group);
@@ -153,33 +131,20 @@ impl<'d> Space<'d> {
         }
         nearest
     }
-}
 
-/// Decides whether groups may be classes.
-#[derive(Debug)]
-pub(super) struct Judge<'r> {
-    rules: &'r Rules,
-    rows: &'r Rows,
-    /// Counters of groups that are no longer asked about.
-    spare: Vec<Tally<'r>>,
-}
-
-impl<'r> Judge<'r> {
-    pub(super) fn new(task: &Task<'r>) -> Judge<'r> {
-        Judge { rules: task.rules, rows: task.rows, spare: Vec::new() }
-    }
-
-    /// Whether a group satisfies the rules. After a refusal it may be refused until it has grown by a share.
-    pub(super) fn stands(&mut self, group: &mut Group<'r>) -> bool {
-        if group.weight < group.asked_from.max(u64::from(self.rules.k())) {
+    /// Whether a group satisfies the rules. A group that was refused may be refused again, without counting, until it
+    /// has grown by a share.
+    pub(super) fn stands(&self, group: &mut Group<'r>) -> bool {
+        let Task { rows, rules, .. } = *self.task;
+        if group.weight < group.asked_from.max(u64::from(rules.k())) {
             return false;
         }
-        if self.rules.weight_suffices() {
+        if rules.weight_suffices() {
             return true;
         }
         let tally = group.tally.get_or_insert_with(|| {
-            let mut tally = self.spare.pop().unwrap_or_else(|| Tally::new(self.rules));
-            group.rows.iter().flat_map(|&row| self.rows.members(row)).for_each(|&member| tally.add(member));
+            let mut tally = Tally::new(rules);
+            tally.recount(group.rows.iter().flat_map(|&row| rows.members(row)).copied());
             tally
         });
         if tally.stands() {
@@ -189,32 +154,13 @@ impl<'r> Judge<'r> {
         false
     }
 
-    /// Whether two groups together satisfy the rules.
-    pub(super) fn stand_together(&mut self, a: &Group<'_>, b: &Group<'_>) -> bool {
-        if self.rules.weight_suffices() {
-            return a.weight + b.weight >= u64::from(self.rules.k());
-        }
-        let mut tally = self.spare.pop().unwrap_or_else(|| Tally::new(self.rules));
-        let rows = a.rows.iter().chain(&b.rows);
-        rows.flat_map(|&row| self.rows.members(row)).for_each(|&member| tally.add(member));
-        let stands = tally.stands();
-        tally.clear();
-        self.spare.push(tally);
-        stands
-    }
-
-    /// The same group, about which nothing more is asked.
-    pub(super) fn close(&mut self, mut group: Group<'r>) -> Group<'r> {
-        if let Some(mut tally) = group.tally.take() {
-            tally.clear();
-            self.spare.push(tally);
-        }
-        group
-    }
-
-    /// Whether a group satisfies the rules, however often it was asked about.
-    pub(super) fn stands_after_all(&mut self, group: &mut Group<'r>) -> bool {
+    /// Whether a group satisfies the rules, counted even if it was refused a moment ago.
+    pub(super) fn stands_after_all(&self, group: &mut Group<'r>) -> bool {
         group.asked_from = 0;
         self.stands(group)
+    }
+
+    pub(super) fn stand_together(&mut self, a: &Group<'_>, b: &Group<'_>) -> bool {
+        self.task.stands(&mut self.tally, a.rows.iter().chain(&b.rows).copied())
     }
 }

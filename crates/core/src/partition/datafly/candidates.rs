@@ -1,7 +1,7 @@
 //! [`Candidates`]: the rows that are still open, grouped by their cells at the current levels.
 //!
-//! Levels nest, so a step only ever merges candidates; one that was not merged was refused before and is not asked
-//! again.
+//! Levels nest, so a step only ever merges candidates. A candidate that was not merged was refused before, so it is not
+//! checked again.
 //!
 //! # Cost
 //! Candidates are kept in the order of their cells, and a level keeps the order of codes. So a step leaves those that
@@ -10,56 +10,58 @@
 use rayon::prelude::*;
 
 use super::super::{Levels, Task};
-use super::Step;
+use crate::lists::Lists;
 use crate::requirement::Tally;
 
-/// From so many candidates on, work is shared between threads: for fewer, waking them takes longer.
+/// With at least this many candidates, work is shared between threads. With fewer, waking the threads takes longer than
+/// the work.
 const SHARED_CANDIDATES: usize = 1 << 12;
 
-/// Open rows, grouped by their cells.
+/// Open rows, grouped by their cells, and the classes that closed.
 pub(super) struct Candidates<'a> {
     task: &'a Task<'a>,
     levels: &'a [Levels],
     reached: Vec<usize>,
     /// Candidate by candidate, the first code of its cell in each column; ascending.
     cells: Vec<u32>,
-    /// The folded rows of each candidate.
-    groups: Groups,
+    /// The folded rows of each candidate, ascending.
+    open: Lists,
+    /// The classes that satisfy the rules, in the order in which they closed.
+    closed: Lists,
 }
 
-/// Lists of folded rows, one after the other.
-#[derive(Default)]
-struct Groups {
-    rows: Vec<u32>,
-    ends: Vec<u32>,
+/// One step of generalization: from here on the column is shown at this level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    pub(super) column: usize,
+    pub(super) level: usize,
 }
-
-/// The classes that could stand, in the order they closed.
-#[derive(Default)]
-pub(super) struct Closed(Groups);
 
 impl<'a> Candidates<'a> {
-    /// The given folded rows as they are, ascending; those that can stand close at once.
-    pub(super) fn new(task: &'a Task<'a>, levels: &'a [Levels], rows: &[u32], closed: &mut Closed) -> Self {
-        let groups = Groups { rows: rows.to_vec(), ends: (1..=rows.len() as u32).collect() };
+    /// The given folded rows as they are, ascending. Candidates that satisfy the rules close at once.
+    pub(super) fn new(task: &'a Task<'a>, levels: &'a [Levels], rows: &[u32]) -> Self {
         let cells = rows.iter().flat_map(|&row| task.rows.cells(row)).copied().collect();
-        let mut candidates = Candidates { task, levels, reached: vec![0; levels.len()], cells, groups };
-        candidates.close(&vec![true; rows.len()], closed);
+        let (open, closed) = (rows.iter().map(|&row| [row]).collect(), Lists::default());
+        let mut candidates = Candidates { task, levels, reached: vec![0; levels.len()], cells, open, closed };
+        candidates.close(&vec![true; rows.len()]);
         candidates
     }
 
-    /// How many candidates are open.
     pub(super) fn len(&self) -> usize {
-        self.groups.len()
+        self.open.len()
     }
 
-    /// The open rows.
-    pub(super) fn into_rows(self) -> Vec<u32> {
-        self.groups.rows
+    pub(super) fn n_closed_rows(&self) -> usize {
+        self.closed.items().len()
     }
 
-    /// Raises a column; candidates that are alike now become one, and close if they can stand.
-    pub(super) fn generalize(&mut self, step: Step, closed: &mut Closed) {
+    /// The classes that closed, and the rows that are still open.
+    pub(super) fn finish(self) -> (Lists, Vec<u32>) {
+        (self.closed, self.open.items().to_vec())
+    }
+
+    /// Raises a column. Candidates that now look alike become one, and close if they satisfy the rules.
+    pub(super) fn generalize(&mut self, step: Step) {
         let Step { column, level } = step;
         self.reached[column] = level;
         let n_columns = self.levels.len();
@@ -77,19 +79,20 @@ impl<'a> Candidates<'a> {
         } else {
             order.par_chunk_by_mut(agree).for_each(sort);
         }
-        let (mut groups, mut cells_of_groups, mut merged) = (Groups::default(), Vec::new(), Vec::new());
+        let (mut open, mut cells_of_open, mut merged) = (Lists::default(), Vec::new(), Vec::new());
         for alike in order.chunk_by(|&a, &b| cells(a) == cells(b)) {
-            groups.push(alike.iter().flat_map(|&part| self.groups.get(part as usize)).copied());
-            cells_of_groups.extend_from_slice(cells(alike[0]));
+            let mut rows: Vec<u32> = alike.iter().flat_map(|&part| self.open.get(part as usize)).copied().collect();
+            rows.sort_unstable();
+            open.push(rows);
+            cells_of_open.extend_from_slice(cells(alike[0]));
             merged.push(alike.len() > 1);
         }
-        self.groups = groups;
-        self.cells = cells_of_groups;
-        self.close(&merged, closed);
+        (self.open, self.cells) = (open, cells_of_open);
+        self.close(&merged);
     }
 
-    /// The step that raises the column with most distinct cells by one level; the first of equals. A column at its
-    /// top has one cell, so while there are two candidates it is another.
+    /// The step that raises the column with most distinct cells by one level; the first of equals. A column at its top
+    /// has only one cell, so as long as there are two candidates, such a column is never chosen.
     pub(super) fn most_distinct(&self) -> Step {
         let n_columns = self.levels.len();
         let distinct: Vec<usize> = (0..n_columns)
@@ -104,11 +107,11 @@ impl<'a> Candidates<'a> {
         Step { column, level: self.reached[column] + 1 }
     }
 
-    /// Moves the candidates that can stand to the closed classes; only new ones are asked.
-    fn close(&mut self, new: &[bool], closed: &mut Closed) {
-        let (task, groups) = (self.task, &self.groups);
+    /// Closes the candidates that satisfy the rules. Only new candidates are checked.
+    fn close(&mut self, new: &[bool]) {
+        let task = self.task;
         let may_close = |tally: &mut Tally<'_>, candidate: usize| {
-            new[candidate] && task.stands(tally, groups.get(candidate).iter().copied())
+            new[candidate] && task.stands(tally, self.open.get(candidate).iter().copied())
         };
         let may_close: Vec<bool> = if new.len() < SHARED_CANDIDATES {
             let mut tally = Tally::new(task.rules);
@@ -117,58 +120,16 @@ impl<'a> Candidates<'a> {
             (0..new.len()).into_par_iter().map_init(|| Tally::new(task.rules), may_close).collect()
         };
         let n_columns = self.levels.len();
-        let (mut open, mut cells) = (Groups::default(), Vec::new());
+        let (mut open, mut cells) = (Lists::default(), Vec::new());
         for (candidate, closes) in may_close.into_iter().enumerate() {
-            let rows = groups.get(candidate).iter().copied();
+            let rows = self.open.get(candidate).iter().copied();
             if closes {
-                closed.0.push(rows);
+                self.closed.push(rows);
             } else {
                 open.push(rows);
                 cells.extend_from_slice(&self.cells[candidate * n_columns..][..n_columns]);
             }
         }
-        self.groups = open;
-        self.cells = cells;
-    }
-}
-
-impl Closed {
-    /// How many folded rows are in a class.
-    pub(super) fn n_rows(&self) -> usize {
-        self.0.rows.len()
-    }
-
-    /// How many classes there are.
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// The folded rows of a class.
-    pub(super) fn get(&self, class: usize) -> &[u32] {
-        self.0.get(class)
-    }
-
-    /// The rows, class after class, and where each class ends.
-    pub(super) fn into_parts(self) -> (Vec<u32>, Vec<u32>) {
-        (self.0.rows, self.0.ends)
-    }
-}
-
-impl Groups {
-    fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    fn get(&self, group: usize) -> &[u32] {
-        let start = if group == 0 { 0 } else { self.ends[group - 1] };
-        &self.rows[start as usize..self.ends[group] as usize]
-    }
-
-    /// Appends a group, its rows in ascending order.
-    fn push(&mut self, rows: impl IntoIterator<Item = u32>) {
-        let start = self.rows.len();
-        self.rows.extend(rows);
-        self.rows[start..].sort_unstable();
-        self.ends.push(self.rows.len() as u32);
+        (self.open, self.cells) = (open, cells);
     }
 }

@@ -7,7 +7,9 @@ use kohort_model::spec::Leftovers;
 use kohort_model::{Column, Distance, Hierarchy, Requirement, Role, Silent, Table, ValueType};
 use proptest::prelude::*;
 
+use super::candidates::Step;
 use super::*;
+use crate::blocks;
 use crate::encode::{Encoded, Rows};
 use crate::requirement::{Rules, Tally};
 
@@ -90,7 +92,7 @@ fn the_patients_fall_into_the_papers_classes() {
     let classes = Datafly::default().partition(&case.task()).unwrap();
     // P3 asks for three and remains when {P1, P2} and {P4, P5} have closed; it is as near to either.
     assert_eq!(case.members(&case.rows, &classes), [vec![0, 1], vec![2, 3, 4]]);
-    let steps = Datafly::default().steps(&case.task());
+    let steps = steps(&case.task());
     assert_eq!(steps[..2], [Step { column: 0, level: 1 }, Step { column: 1, level: 1 }]);
 }
 
@@ -198,6 +200,25 @@ fn random_requirements() -> impl Strategy<Value = (Vec<Requirement>, Persons)> {
     })
 }
 
+/// The steps that Datafly takes.
+fn steps(task: &Task<'_>) -> Vec<Step> {
+    let (levels, rows): (_, Vec<u32>) = (levels(task), (0..task.rows.len() as u32).collect());
+    let mut candidates = Candidates::new(task, &levels, &rows);
+    let mut steps = Vec::new();
+    while candidates.len() > 1 {
+        steps.push(candidates.most_distinct());
+        candidates.generalize(steps[steps.len() - 1]);
+    }
+    steps
+}
+
+/// Blocks of so many rows, which are given person after person.
+fn cut(case: &Case<'_>, size: usize) -> Vec<Vec<u32>> {
+    let mut rows: Vec<u32> = (0..case.table.n_rows as u32).collect();
+    rows.sort_by_key(|&row| case.rules.person(row));
+    blocks::cut(&case.rules, &rows, NonZeroUsize::new(size).unwrap())
+}
+
 /// The definition, row by row: the closed classes and the leftover, in rows of the table.
 fn by_definition(case: &Case<'_>, steps: &[Step]) -> (Vec<Vec<u32>>, Vec<u32>) {
     let levels = levels(&case.task());
@@ -257,39 +278,28 @@ proptest! {
         let Some(rules) = case.rules.with_largest_k() else { return Ok(()) };
         let alike = Task { rules: &rules, ..task };
         if let Ok(of_all) = Datafly::default().partition(&alike) {
-            prop_assert!(own_k::loss(&task, &classes) <= own_k::loss(&task, &of_all) + 1e-9);
+            prop_assert!(task.loss(&classes.to_lists()) <= task.loss(&of_all.to_lists()) + 1e-9);
         }
     }
 
     #[test]
-    fn classes_close_as_defined_under_found_steps_and_under_any_that_are_handed_in(
-        cells in random_rows(),
-        (requirements, persons) in random_requirements(),
-        raised in prop::collection::vec((0usize..4, 0usize..7), 0..8),
-    ) {
+    fn classes_close_as_defined(cells in random_rows(), (requirements, persons) in random_requirements()) {
         let table = random_table(&cells, persons);
         let case = Case::new(&table, &requirements);
         let task = case.task();
-        let foreign: Vec<Step> = raised.iter().map(|&(column, level)| Step { column, level }).collect();
-        for steps in [None, Some(foreign)] {
-            let followed = match &steps {
-                None => Datafly::default().steps(&task),
-                Some(steps) => continued(&levels(&task), steps),
-            };
-            let Ok(classes) = (Datafly { steps, ..Datafly::default() }).partition(&task) else {
-                prop_assert!(!case.stands(&(0..table.n_rows as u32).collect::<Vec<_>>()));
-                return Ok(());
-            };
-            let (expected, leftover) = by_definition(&case, &followed);
-            let found = case.members(&case.rows, &classes);
-            // But for the class that took in the leftover, all are as they closed.
-            let host: Vec<Vec<u32>> = found.iter().filter(|class| !expected.contains(class)).cloned().collect();
-            prop_assert_eq!(host.len(), usize::from(!leftover.is_empty()));
-            let joined: Vec<&Vec<u32>> = expected.iter().filter(|class| !found.contains(class)).collect();
-            let mut together: Vec<u32> = joined.iter().flat_map(|class| class.iter()).chain(&leftover).copied().collect();
-            together.sort_unstable();
-            prop_assert_eq!(together, host.concat());
-        }
+        let Ok(classes) = Datafly::default().partition(&task) else {
+            prop_assert!(!case.stands(&(0..table.n_rows as u32).collect::<Vec<_>>()));
+            return Ok(());
+        };
+        let (expected, leftover) = by_definition(&case, &steps(&task));
+        let found = case.members(&case.rows, &classes);
+        // All classes are as they closed, except the one that took in the leftover.
+        let host: Vec<Vec<u32>> = found.iter().filter(|class| !expected.contains(class)).cloned().collect();
+        prop_assert_eq!(host.len(), usize::from(!leftover.is_empty()));
+        let joined: Vec<&Vec<u32>> = expected.iter().filter(|class| !found.contains(class)).collect();
+        let mut together: Vec<u32> = joined.iter().flat_map(|class| class.iter()).chain(&leftover).copied().collect();
+        together.sort_unstable();
+        prop_assert_eq!(together, host.concat());
     }
 
     #[test]
@@ -298,7 +308,7 @@ proptest! {
         let case = Case::new(&table, &[Requirement::K(k)]);
         let levels = levels(&case.task());
         let mut reached = vec![0; levels.len()];
-        let steps = Datafly::default().steps(&case.task());
+        let steps = steps(&case.task());
         for (position, step) in steps.iter().enumerate() {
             let open = by_definition(&case, &steps[..position]).1;
             let distinct = |column: usize| {
@@ -315,17 +325,6 @@ proptest! {
             prop_assert_eq!(step.level, reached[step.column] + 1);
             reached[step.column] = step.level;
         }
-        prop_assert!(levels.iter().zip(&reached).all(|(levels, &level)| level == levels.top()));
-    }
-
-    #[test]
-    fn steps_that_are_handed_in_change_nothing(cells in random_rows(), (requirements, persons) in random_requirements()) {
-        let table = random_table(&cells, persons);
-        let case = Case::new(&table, &requirements);
-        let steps = Datafly::default().steps(&case.task());
-        let handed_in = Datafly { steps: Some(steps.clone()), ..Datafly::default() };
-        prop_assert_eq!(handed_in.partition(&case.task()), Datafly::default().partition(&case.task()));
-        prop_assert_eq!(handed_in.steps(&case.task()), steps);
     }
 
     #[test]
@@ -341,7 +340,7 @@ proptest! {
         let members = case.members(&case.rows, &classes);
         prop_assert!(members.iter().all(|class| case.stands(class)));
         let n_left_out = (table.n_rows - members.concat().len()) as u64;
-        let leftover = by_definition(&case, &Datafly::default().steps(&case.task())).1.len() as u64;
+        let leftover = by_definition(&case, &steps(&case.task())).1.len() as u64;
         let may_leave = leftover <= allowance && case.rules.person_of_row().is_none() && !case.rules.measures_against_release();
         prop_assert_eq!(n_left_out, if may_leave { leftover } else { 0 });
     }
@@ -351,8 +350,7 @@ proptest! {
         let table = random_table(&cells, persons);
         let case = Case::new(&table, &[Requirement::K(2)]);
         let all: Vec<u32> = (0..table.n_rows as u32).collect();
-        prop_assert_eq!(Block::All.cut(&case.rules, &all), [all.clone()]);
-        let blocks = Block::Size(NonZeroUsize::new(size).unwrap()).cut(&case.rules, &all);
+        let blocks = cut(&case, size);
         prop_assert!(blocks.len() == 1 || blocks.iter().all(|block| block.len() >= size));
         if persons == Persons::WithOneRow {
             prop_assert_eq!(blocks.concat(), all);
@@ -375,7 +373,7 @@ proptest! {
         let table = random_table(&cells, persons);
         let case = Case::new(&table, &requirements);
         let all: Vec<u32> = (0..table.n_rows as u32).collect();
-        let blocks = Block::join(&case.rules, Block::Size(NonZeroUsize::new(size).unwrap()).cut(&case.rules, &all));
+        let blocks = blocks::join(&case.rules, cut(&case, size));
         if case.stands(&all) {
             prop_assert!(blocks.iter().all(|block| case.stands(block)));
         }
@@ -393,11 +391,11 @@ proptest! {
         let all: Vec<u32> = (0..table.n_rows as u32).collect();
         prop_assume!(case.stands(&all));
         (case.leftovers, case.allowance) = (Leftovers::Suppress, allowance);
-        let blocks = Block::join(&case.rules, Block::Size(NonZeroUsize::new(size).unwrap()).cut(&case.rules, &all));
+        let blocks = blocks::join(&case.rules, cut(&case, size));
         let folded: Vec<Rows> = blocks.iter().map(|block| case.encoded.fold(block)).collect();
         let block_ends = (1..=folded.len()).map(|n| folded[..n].iter().map(|rows| rows.len() as u32).sum()).collect();
         let together = Rows::in_blocks(&folded);
-        let found = Datafly { steps: None, block_ends }.partition(&case.task_on(&together)).unwrap();
+        let found = Datafly { block_ends }.partition(&case.task_on(&together)).unwrap();
         let mut expected = Vec::new();
         for (block, rows) in blocks.iter().zip(&folded) {
             let task = Task { allowance: case.allowance, ..case.task_on(rows) };

@@ -9,25 +9,25 @@
 //!   too fine for all of them, so the least level rises.
 //!
 //! LM then is at least that of the named levels, with 1 for the cells of rows that are left out by all. For DM the
-//! named levels are also grouped: no class is smaller than its groups there, and who is left out counts more than
-//! anybody in a class.
+//! named levels are also grouped: no class is smaller than a group of these levels, and a person who is left out counts
+//! more than one in a class.
 
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::grouping::Grouping;
-use super::lattice::Lattice;
-use super::{Candidate, Objective};
+use super::lattice::{Grouping, Lattice};
+use super::{LevelVector, Objective};
 use crate::partition::{Classes, Task};
+use crate::ranks::ranks;
 use crate::requirement::Tally;
 
 /// The first columns of a vector of levels, and what is known of the others.
 #[derive(Clone, Debug)]
 pub(super) struct Partial {
-    /// Per column its level, or for those not yet decided the least it can have.
+    /// For each column, its level, or for those not yet decided the least it can have.
     pub(super) levels: Vec<usize>,
-    /// What all vectors it stands for lose at least.
+    /// A lower bound of the loss of all vectors that begin with these levels.
     pub(super) bound: f64,
     /// How many columns are decided, in the order of the search.
     n_decided: usize,
@@ -36,16 +36,15 @@ pub(super) struct Partial {
 }
 
 impl Partial {
-    /// Whether all columns are decided.
     pub(super) fn is_whole(&self) -> bool {
         self.n_decided == self.levels.len()
     }
 }
 
-/// Groups that can't be classes, and how many persons are left out for it.
+/// The groups that can't be classes, and how many persons are left out because of that.
 struct Failing {
     groups: Vec<bool>,
-    /// Per folded row whether it is left out, where persons leave with rows of several groups.
+    /// For each folded row whether it is left out. `None` if exactly the rows of failing groups are left out.
     rows: Option<Vec<bool>>,
     n_left_out: u64,
 }
@@ -60,15 +59,15 @@ impl Failing {
     }
 }
 
-/// Whose the folded rows are.
+/// The persons of the folded rows.
 struct PersonRows {
-    /// Per folded row its person, numbered from 0.
+    /// The person of each folded row, numbered from 0.
     of_row: Vec<u32>,
     n_persons: usize,
 }
 
 impl PersonRows {
-    /// Where persons have several rows and no folded row is of two of them.
+    /// `None` if persons have one row each, or a folded row belongs to two of them.
     fn of(task: &Task<'_>) -> Option<PersonRows> {
         task.rules.person_of_row()?;
         let person = |row: u32| {
@@ -77,45 +76,42 @@ impl PersonRows {
             members.iter().all(|&member| task.rules.person(member) == first).then_some(first)
         };
         let persons: Vec<u32> = (0..task.rows.len() as u32).map(person).collect::<Option<_>>()?;
-        let mut distinct = persons.clone();
-        distinct.sort_unstable();
-        distinct.dedup();
-        let number = |person: &u32| distinct.partition_point(|other| other < person) as u32;
-        Some(PersonRows { of_row: persons.iter().map(number).collect(), n_persons: distinct.len() })
+        let (of_row, n_persons) = ranks(&persons);
+        Some(PersonRows { of_row, n_persons })
     }
 }
 
-/// What is asked about groups.
+/// Which groups are checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Groups {
-    /// They are what would be released.
+    /// The groups that would be released.
     Final,
-    /// Further columns may tell their rows apart.
+    /// Groups that further columns may divide.
     Unions,
 }
 
 /// Measures vectors of levels.
-pub(super) struct Search<'a> {
-    task: &'a Task<'a>,
+pub(super) struct Evaluator<'a> {
+    pub(super) task: &'a Task<'a>,
     lattice: &'a Lattice,
     objective: Objective,
     allowance: u64,
     /// Per folded row.
     weights: Vec<u32>,
-    /// Where persons have several rows and may leave with all of them.
+    /// The persons, if they have several rows and may leave with all of them.
     persons: Option<PersonRows>,
     /// Columns in the order in which they are decided: those with most values first, which leave most out.
     order: Vec<usize>,
 }
 
-impl<'a> Search<'a> {
-    pub(super) fn new(task: &'a Task<'a>, lattice: &'a Lattice, objective: Objective) -> Search<'a> {
+impl<'a> Evaluator<'a> {
+    pub(super) fn new(task: &'a Task<'a>, lattice: &'a Lattice, objective: Objective) -> Evaluator<'a> {
         let persons = PersonRows::of(task);
         let leave_by_halves = task.rules.person_of_row().is_some() && persons.is_none();
         let all_stay = task.rules.measures_against_release() || leave_by_halves;
         let mut order: Vec<usize> = (0..lattice.columns.len()).collect();
         order.sort_by_key(|&column| std::cmp::Reverse(lattice.columns[column].levels[0].n_cells));
-        Search {
+        Evaluator {
             task,
             lattice,
             objective,
@@ -126,14 +122,9 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether nobody wants the result any more.
-    pub(super) fn is_cancelled(&self) -> bool {
-        self.task.progress.is_cancelled()
-    }
-
-    /// What a vector loses, `None` where it leaves too many out.
-    pub(super) fn evaluate(&self, levels: &[usize]) -> Option<Candidate> {
-        let grouping = self.group(Grouping::one(self.lattice.n_rows()), &self.order, levels);
+    /// What a vector loses, `None` if it leaves too many out.
+    pub(super) fn evaluate(&self, levels: &[usize]) -> Option<LevelVector> {
+        let grouping = self.group(Grouping::one(self.weights.len()), &self.order, levels);
         let failing = self.failing(&grouping, Groups::Final);
         if failing.n_left_out > self.allowance {
             return None;
@@ -147,17 +138,12 @@ impl<'a> Search<'a> {
                 squares + failing.n_left_out as f64 * self.n_persons() as f64
             }
         };
-        Some(Candidate { loss, n_left_out: failing.n_left_out, levels: levels.to_vec() })
+        Some(LevelVector { loss, n_left_out: failing.n_left_out, levels: levels.to_vec() })
     }
 
-    /// What those of the vectors lose that do not leave too many out, in their order.
-    pub(super) fn evaluate_all(&self, vectors: &[Vec<usize>]) -> Vec<Candidate> {
-        vectors.par_iter().filter_map(|levels| self.evaluate(levels)).collect()
-    }
-
-    /// Nothing decided; `None` where no vector can lose at most `most`.
+    /// Nothing decided; `None` if no vector can lose at most `most`.
     pub(super) fn root(&self, most: f64) -> Option<Partial> {
-        let one = Arc::new(Grouping::one(self.lattice.n_rows()));
+        let one = Arc::new(Grouping::one(self.weights.len()));
         let nothing = Partial { levels: vec![0; self.order.len()], bound: 0.0, n_decided: 0, before: one.clone() };
         self.bounded(nothing, &one, most)
     }
@@ -184,7 +170,7 @@ impl<'a> Search<'a> {
     }
 
     /// The partial with the least levels of undecided columns and its bound; `grouping` is that of its decided columns.
-    /// `None` where it stands for no vector that may be released and lose at most `most`.
+    /// `None` if it stands for no vector that may be released and lose at most `most`.
     fn bounded(&self, mut partial: Partial, grouping: &Grouping, most: f64) -> Option<Partial> {
         let failing = self.failing(grouping, Groups::Unions);
         if failing.n_left_out > self.allowance {
@@ -254,7 +240,8 @@ impl<'a> Search<'a> {
             weights.iter().zip(groups).filter(|(_, failing)| **failing).map(|(weight, _)| weight).sum()
         };
         let mut n_left_out = weight_of(&groups);
-        // Groups that share persons may stand apart and fail together, so of their unions only the weight tells.
+        // Groups that share persons may satisfy the rules apart and fail together, so a union is judged only by its
+        // weight.
         let all_told = rules.weight_suffices() || (asked == Groups::Unions && rules.person_of_row().is_some());
         if all_told || n_left_out > self.allowance {
             return Failing { groups, rows: None, n_left_out };
@@ -279,8 +266,8 @@ impl<'a> Search<'a> {
 
     /// Everybody in a group that fails leaves with all their rows, which may make further groups fail.
     ///
-    /// A group of fewer than k persons has no part of k persons, so whoever leaves for that leaves in every vector that
-    /// the group is a union of.
+    /// A group of fewer than k persons has no part of k persons, so its persons leave in every vector whose groups are
+    /// parts of it.
     fn failing_with_persons(&self, grouping: &Grouping, persons: &PersonRows, asked: Groups) -> Failing {
         let lists = grouping.lists();
         let mut is_left = vec![false; persons.n_persons];
@@ -321,7 +308,7 @@ impl<'a> Search<'a> {
         Failing { groups, rows: Some(rows), n_left_out }
     }
 
-    /// LM times the number of cells, where rows of failing groups are left out.
+    /// LM times the number of cells, if rows of failing groups are left out.
     fn lm(&self, levels: &[usize], grouping: &Grouping, failing: &Failing) -> f64 {
         let columns = || self.lattice.columns.iter().zip(levels);
         let mut loss: f64 = columns().map(|(column, &level)| column.levels[level].loss).sum();
@@ -337,7 +324,6 @@ impl<'a> Search<'a> {
         loss
     }
 
-    /// What DM is at least.
     fn least_dm(&self, partial: &Partial, grouping: &Grouping, failing: &Failing) -> f64 {
         // The persons of a union can be fewer than those of its parts taken together.
         if self.task.rules.person_of_row().is_some() {
@@ -360,9 +346,8 @@ impl<'a> Search<'a> {
             return grouping.weights(&self.weights);
         }
         let count = |tally: &mut Tally<'_>, rows: Vec<u32>| {
-            tally.clear();
             let kept = rows.iter().filter(|&&row| failing.rows.as_ref().is_none_or(|left| !left[row as usize]));
-            kept.flat_map(|&row| self.task.rows.members(row)).for_each(|&member| tally.add(member));
+            tally.recount(kept.flat_map(|&row| self.task.rows.members(row)).copied());
             tally.n_persons()
         };
         grouping.lists().into_par_iter().map_init(|| Tally::new(self.task.rules), count).collect()
@@ -370,7 +355,7 @@ impl<'a> Search<'a> {
 
     /// The classes of a vector, with what they show.
     pub(super) fn classes(&self, levels: &[usize]) -> Classes {
-        let grouping = self.group(Grouping::one(self.lattice.n_rows()), &self.order, levels);
+        let grouping = self.group(Grouping::one(self.weights.len()), &self.order, levels);
         let failing = self.failing(&grouping, Groups::Final);
         let mut lists: Vec<Vec<u32>> = grouping
             .lists()
@@ -384,8 +369,6 @@ impl<'a> Search<'a> {
             .collect();
         lists.sort_unstable_by_key(|rows| rows[0]);
         let boxes = lists.iter().flat_map(|rows| self.lattice.shown(levels, rows[0])).collect();
-        let mut classes = Classes::from_lists(lists);
-        classes.boxes = Some(boxes);
-        classes
+        Classes { boxes: Some(boxes), ..Classes::from_lists(lists) }
     }
 }

@@ -1,6 +1,6 @@
-//! [`Edges`]: what the bounds of a class are without any one of its rows.
+//! [`Edges`]: the box of a class without any one of its rows.
 
-use super::EMPTY;
+use crate::encode::bounds::{Bounds, EMPTY};
 use crate::partition::Task;
 
 /// The two outermost codes at both ends of each column: what the bounds are without any one row.
@@ -25,7 +25,7 @@ impl Edges {
                 }
             }
         }
-        // A code that is at an end twice stays there: counted by looking again.
+        // A code that several rows have stays at the end without one of them, so the rows at each end are counted.
         let mut times = vec![(0u32, 0u32); of_columns.len()];
         for &row in rows {
             for ((at_ends, [lo, _, _, hi]), code) in times.iter_mut().zip(&of_columns).zip(task.rows.cells(row)) {
@@ -40,7 +40,7 @@ impl Edges {
         Edges { of_columns }
     }
 
-    pub(super) fn without(&self, cells: &[u32]) -> Vec<(u32, u32)> {
+    pub(super) fn without(&self, cells: &[u32]) -> Bounds {
         let bound = |(&[lo, next_lo, next_hi, hi], &code): (&[u32; 4], &u32)| {
             let bound = (if code == lo { next_lo } else { lo }, if code == hi { next_hi } else { hi });
             // One row alone leaves nothing behind.

@@ -1,28 +1,30 @@
-//! [`Index`]: finds the class in which a row costs least, without looking at them all.
+//! [`ClassTree`]: finds the class in which a row costs least, without looking at them all.
 //!
 //! Classes come in the order of the cuts that made them, so neighbours in the sequence are neighbours in space. Every
 //! node of a binary tree over the sequence holds the bounds of everything below and the least perimeter of a class
-//! there. A branch is left alone where even a class at the edge of its bounds with that perimeter would cost more than
-//! the best found.
+//! there. A branch is skipped where even a class at the edge of its bounds with that perimeter would cost more than the
+//! best found.
 
-use super::outline::Outline;
-use super::{EMPTY, unite};
+use crate::encode::bounds::{EMPTY, unite};
 use crate::partition::Task;
+use crate::partition::outline::Outline;
 
 /// A binary tree of bounds over classes.
-pub(super) struct Index {
+pub(super) struct ClassTree<'t> {
+    task: &'t Task<'t>,
     n_columns: usize,
     /// Leaves are `n_leaves..2 * n_leaves`, the root is 1, children of `i` are `2 i` and `2 i + 1`.
     n_leaves: usize,
     bounds: Vec<(u32, u32)>,
     least_perimeter: Vec<f64>,
-    /// How many nodes a search looks at. Where space has many columns and little shape no bound prunes, and what is
-    /// found late is seldom better: the search goes to the nearest first.
+    /// How many nodes a search looks at. In many columns bounds prune little, and classes found late are seldom better,
+    /// because the search goes to the nearest first.
     visits: usize,
 }
 
-impl Index {
-    pub(super) fn new(n_columns: usize, outlines: &[Outline], visits: usize) -> Index {
+impl<'t> ClassTree<'t> {
+    pub(super) fn new(task: &'t Task<'t>, outlines: &[Outline], visits: usize) -> ClassTree<'t> {
+        let n_columns = task.rows.n_columns();
         let n_leaves = outlines.len().next_power_of_two();
         let mut bounds = vec![EMPTY; 2 * n_leaves * n_columns];
         let mut least_perimeter = vec![f64::INFINITY; 2 * n_leaves];
@@ -30,7 +32,7 @@ impl Index {
             bounds[(n_leaves + class) * n_columns..][..n_columns].copy_from_slice(&outline.bounds);
             least_perimeter[n_leaves + class] = outline.perimeter;
         }
-        let mut index = Index { n_columns, n_leaves, bounds, least_perimeter, visits };
+        let mut index = ClassTree { task, n_columns, n_leaves, bounds, least_perimeter, visits };
         for node in (1..n_leaves).rev() {
             for child in [2 * node, 2 * node + 1] {
                 let (above, below) = index.bounds.split_at_mut(child * n_columns);
@@ -56,18 +58,17 @@ impl Index {
     /// equals. A good `guess` saves most of the search.
     pub(super) fn cheapest(
         &self,
-        task: &Task<'_>,
         outlines: &[Outline],
         row: u32,
         own: usize,
         guess: usize,
-        limit: f64,
+        mut limit: f64,
     ) -> Option<(f64, usize)> {
+        let task = self.task;
         let cells = task.rows.cells(row);
         let weight = f64::from(task.rows.weight(row));
         // At least k rows of the class grow by what the row is outside of it, and the row itself loses as much.
         let rows_paying = f64::from(task.rules.k()) + weight;
-        let mut limit = limit;
         let mut best: Option<(f64, usize)> = None;
         if guess != own && outlines.get(guess).is_some_and(|outline| outline.weight > 0) {
             let growth = outlines[guess].growth(task, row);
@@ -103,8 +104,8 @@ impl Index {
                 }
                 continue;
             }
-            let first = (2 * node, self.least_cost(task, 2 * node, cells, weight, rows_paying, limit));
-            let second = (2 * node + 1, self.least_cost(task, 2 * node + 1, cells, weight, rows_paying, limit));
+            let first = (2 * node, self.least_cost(2 * node, cells, weight, rows_paying, limit));
+            let second = (2 * node + 1, self.least_cost(2 * node + 1, cells, weight, rows_paying, limit));
             // The nearer side is opened first, so that it is pushed last.
             let (near, far) = if second.1 < first.1 { (second, first) } else { (first, second) };
             for side in [far, near] {
@@ -117,23 +118,15 @@ impl Index {
         best
     }
 
-    /// What joining any class below a node costs at least; infinite where that is `limit` or more.
+    /// What joining any class below a node costs at least; infinite if that is `limit` or more.
     #[inline]
-    fn least_cost(
-        &self,
-        task: &Task<'_>,
-        node: usize,
-        cells: &[u32],
-        weight: f64,
-        rows_paying: f64,
-        limit: f64,
-    ) -> f64 {
+    fn least_cost(&self, node: usize, cells: &[u32], weight: f64, rows_paying: f64, limit: f64) -> f64 {
         let mut cost = self.least_perimeter[node] * weight;
         if cost >= limit {
             return f64::INFINITY;
         }
         let bounds = &self.bounds[node * self.n_columns..][..self.n_columns];
-        for ((&(lo, hi), &code), domain) in bounds.iter().zip(cells).zip(task.domains) {
+        for ((&(lo, hi), &code), domain) in bounds.iter().zip(cells).zip(self.task.domains) {
             if code < lo || code > hi {
                 cost += (domain.width(lo.min(code), hi.max(code)) - domain.width(lo, hi)) * rows_paying;
                 if cost >= limit {

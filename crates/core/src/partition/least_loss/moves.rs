@@ -1,16 +1,17 @@
-//! Moving from the bottom: every class offers what it would rather send away, and what pays is granted.
+//! Moving from the bottom: every class offers rows it would rather send away, and offers that pay are granted.
 //!
-//! All classes are asked at once, in parallel and with everybody where they are; then offers are granted one after the
-//! other, the most promising first, each only if it still pays and every class it touches still stands. So threads
-//! change nothing. A class that gave more than it could spare is given rows in return by those who took its own.
+//! All classes make their offers in parallel, before any row moves. Then offers are granted one after the other, the
+//! most promising first, each only if it still pays and every class it touches still satisfies the rules. So the result
+//! does not depend on threads. A class that gave away more rows than it could spare gets others from the classes that
+//! took them.
 
 use rayon::prelude::*;
 
-use super::index::Index;
+use super::index::ClassTree;
 use super::offers::{Answer, LEAST_GAIN, Offer, Offers};
-use super::outline::Outline;
 use super::split;
 use crate::partition::Task;
+use crate::partition::outline::Outline;
 use crate::requirement::Tally;
 
 /// Classes that can be asked and changed.
@@ -18,25 +19,22 @@ pub(super) struct State<'t> {
     pub(super) task: &'t Task<'t>,
     pub(super) classes: Vec<Vec<u32>>,
     pub(super) outlines: Vec<Outline>,
-    index: Index,
+    index: ClassTree<'t>,
     visits: usize,
-    /// Per row the class in which it cost least when it was last asked.
+    /// For each row, the class in which it cost least when it was last asked.
     exits: Vec<u32>,
-    /// Per class whether it has changed since it was last asked.
+    /// For each class, whether it has changed since it was last asked.
     changed: Vec<bool>,
     tally: Tally<'t>,
 }
 
 /// Classes as they were before an offer was tried.
-#[derive(Default)]
-struct Undo {
-    touched: Vec<(usize, Outline, Vec<u32>)>,
-}
+type Touched = Vec<(usize, Outline, Vec<u32>)>;
 
 impl<'t> State<'t> {
     pub(super) fn new(task: &'t Task<'t>, classes: Vec<Vec<u32>>, visits: usize) -> Self {
         let outlines: Vec<Outline> = classes.par_iter().map(|rows| Outline::of(task, rows)).collect();
-        let index = Index::new(task.rows.n_columns(), &outlines, visits);
+        let index = ClassTree::new(task, &outlines, visits);
         let (exits, changed) = (vec![u32::MAX; task.rows.len()], vec![true; classes.len()]);
         State { task, classes, outlines, index, visits, exits, changed, tally: Tally::new(task.rules) }
     }
@@ -46,9 +44,9 @@ impl<'t> State<'t> {
         self.classes.into_iter().filter(|rows| !rows.is_empty()).collect()
     }
 
-    /// Asks every class that has changed since it was last asked; how much loss was gained.
+    /// Asks every class that has changed since it was last asked. Returns how much loss was gained.
     pub(super) fn improve(&mut self) -> f64 {
-        self.index = Index::new(self.task.rows.n_columns(), &self.outlines, self.visits);
+        self.index = ClassTree::new(self.task, &self.outlines, self.visits);
         let asked: Vec<usize> = (0..self.classes.len()).filter(|&class| self.changed[class]).collect();
         self.changed.fill(false);
         let of_class = |offers: &mut Offers, &class: &usize| offers.of_class(self, class);
@@ -83,56 +81,58 @@ impl<'t> State<'t> {
     /// The class other than `own` in which a row costs least, by less than `limit`.
     pub(super) fn cheapest(&self, row: u32, own: usize, limit: f64) -> Option<(f64, usize)> {
         let guess = self.exits[row as usize] as usize;
-        self.index.cheapest(self.task, &self.outlines, row, own, guess, limit)
+        self.index.cheapest(&self.outlines, row, own, guess, limit)
     }
 
-    /// Does as offered if that still pays and all classes still stand; what it gained.
+    /// Grants an offer if it still pays and all classes still satisfy the rules. Returns the gain.
     fn grant(&mut self, offer: &Offer) -> f64 {
-        // Classes keep the order of their rows, so those that leave are met in theirs, or the class is another by now.
+        // Classes keep the order of their rows, so the leaving rows come in the same order here, unless the class has
+        // changed.
         let mut leaving = offer.rows.iter().peekable();
         let stays = |row: &u32| leaving.next_if(|next| *next == row).is_none();
         let stay: Vec<u32> = self.classes[offer.from].iter().copied().filter(stays).collect();
         if stay.len() + offer.rows.len() != self.classes[offer.from].len() {
             return 0.0;
         }
-        let mut undo = Undo::default();
-        let gain = self.try_out(offer, stay, &mut undo);
-        if gain > LEAST_GAIN && undo.touched.iter().all(|(class, ..)| self.stands(*class)) {
-            undo.touched.iter().for_each(|(class, ..)| self.changed[*class] = true);
+        let mut touched = Touched::new();
+        let gain = self.try_out(offer, stay, &mut touched);
+        if gain > LEAST_GAIN && touched.iter().all(|(class, ..)| self.stands(*class)) {
+            touched.iter().for_each(|(class, ..)| self.changed[*class] = true);
             return gain;
         }
-        for (class, outline, rows) in undo.touched {
+        for (class, outline, rows) in touched {
             self.outlines[class] = outline;
             self.classes[class] = rows;
         }
         0.0
     }
 
-    fn try_out(&mut self, offer: &Offer, stay: Vec<u32>, undo: &mut Undo) -> f64 {
+    fn try_out(&mut self, offer: &Offer, stay: Vec<u32>, touched: &mut Touched) -> f64 {
         let k = u64::from(self.task.rules.k());
         let (before, after) = (self.outlines[offer.from].loss(), Outline::of(self.task, &stay));
         let mut gain = before - after.loss();
         let needs_rows = !stay.is_empty() && after.weight < k;
         for &row in &offer.rows {
-            // What is given in return may regain something.
+            // A row may cost more than the gain if the class will get rows in return, because these may regain some of
+            // the loss.
             let limit = if needs_rows { before } else { gain };
             let Some((cost, to)) = self.cheapest(row, offer.from, limit) else { return 0.0 };
-            undo.keep(self, to);
+            self.keep(touched, to);
             gain -= cost;
             self.join(row, to);
         }
-        undo.keep(self, offer.from);
+        self.keep(touched, offer.from);
         self.index.changed(offer.from, &after);
         (self.classes[offer.from], self.outlines[offer.from]) = (stay, after);
-        if needs_rows { gain + self.give_in_return(offer, undo) } else { gain }
+        if needs_rows { gain + self.give_in_return(offer, touched) } else { gain }
     }
 
-    /// Rows for a class below k, from those that took its own; what that gained, which may be less than nothing.
-    fn give_in_return(&mut self, offer: &Offer, undo: &Undo) -> f64 {
+    /// Gives rows to a class below k, from the classes that took its own. Returns the gain, which may be negative.
+    fn give_in_return(&mut self, offer: &Offer, touched: &Touched) -> f64 {
         let k = u64::from(self.task.rules.k());
         let mut candidates: Vec<(f64, usize, u32)> = Vec::new();
         let wanting = &self.outlines[offer.from];
-        for (giver, _, rows_before) in undo.touched.iter().filter(|(class, ..)| *class != offer.from) {
+        for (giver, _, rows_before) in touched.iter().filter(|(class, ..)| *class != offer.from) {
             for &row in rows_before {
                 let weight = f64::from(self.task.rows.weight(row));
                 let cost = wanting.growth(self.task, row) / weight - self.outlines[*giver].perimeter;
@@ -158,6 +158,13 @@ impl<'t> State<'t> {
         gain
     }
 
+    /// Keeps a class as it is, unless it was kept before.
+    fn keep(&self, touched: &mut Touched, class: usize) {
+        if touched.iter().all(|(kept, ..)| *kept != class) {
+            touched.push((class, self.outlines[class].clone(), self.classes[class].clone()));
+        }
+    }
+
     fn join(&mut self, row: u32, to: usize) {
         self.classes[to].push(row);
         self.outlines[to].include(self.task, row);
@@ -167,14 +174,5 @@ impl<'t> State<'t> {
     fn stands(&mut self, class: usize) -> bool {
         let rows = &self.classes[class];
         rows.is_empty() || self.task.stands(&mut self.tally, rows.iter().copied())
-    }
-}
-
-impl Undo {
-    /// Keeps a class as it is, unless it was kept before.
-    fn keep(&mut self, state: &State<'_>, class: usize) {
-        if self.touched.iter().all(|(kept, ..)| *kept != class) {
-            self.touched.push((class, state.outlines[class].clone(), state.classes[class].clone()));
-        }
     }
 }

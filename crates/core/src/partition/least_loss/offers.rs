@@ -1,4 +1,4 @@
-//! What a class would rather send away: one row, a slab of rows at the edge of its box, or all of them.
+//! Which rows a class would rather send away: one row, a slab of rows at the edge of its box, or all of them.
 //!
 //! A slab is what lies at one end of a column, or below one child of a node, or outside of it: without it the box
 //! becomes narrower for everybody who stays. Whether that pays depends on what the rows cost where they go, which is
@@ -8,36 +8,36 @@ use std::ops::{Add, Sub};
 
 use super::edges::Edges;
 use super::moves::State;
-use super::perimeter;
-use super::runs::Runs;
-use super::slab::{Slab, slabs};
+use super::runs::{Runs, Slab, slabs};
+use crate::encode::bounds;
 
 /// Less than this is rounding, not gain.
 pub(super) const LEAST_GAIN: f64 = 1e-9;
 
-/// A class may send away so large a share of k beyond what it has to spare, if it is given other rows in return.
+/// A class may send away this share of k more than it can spare, if it is given other rows in return.
 const EXCHANGED: f64 = 1.0 / 3.0;
 
-/// A row may cost so many times what it loses now, where its absence alone saves no more: for classes that dissolve.
+/// A row may cost up to this many times its present loss, even if its absence alone saves less, so that whole classes
+/// can dissolve.
 const DEAREST: f64 = 2.0;
 
-/// So many slabs a class offers at once: after the first is granted the others are rarely what they were.
+/// The number of slabs that a class offers at once. After the first is granted, the others have usually changed.
 const SLABS_OFFERED: usize = 2;
 
 /// Rows that a class would like to send away.
 #[derive(Clone, Debug)]
 pub(super) struct Offer {
-    /// An estimate: every row at its price, all others where they are.
+    /// An estimate: every row at its price, with all other rows where they are now.
     pub(super) gain: f64,
     pub(super) from: usize,
     pub(super) rows: Vec<u32>,
 }
 
-/// What a class says when it is asked.
+/// The offers of a class, and where its rows would go.
 #[derive(Default)]
 pub(super) struct Answer {
     pub(super) offers: Vec<Offer>,
-    /// Per row of the class the other class in which it costs least.
+    /// For each row of the class, the other class in which it costs least.
     pub(super) exits: Vec<u32>,
 }
 
@@ -45,39 +45,38 @@ pub(super) struct Answer {
 #[derive(Clone, Copy, Default)]
 struct Price {
     weight: u64,
-    /// By how much the classes they go to grow.
+    /// By how much the loss of the receiving classes grows.
     cost: f64,
-    /// What rows of those classes lose, summed over the rows that go.
+    /// The loss of a row in the receiving classes, summed over the leaving rows.
     perimeter: f64,
-    /// Rows that no class takes for less than the whole class loses.
+    /// The number of rows that no class takes for less than the loss of the whole class.
     n_stuck: u32,
 }
 
-/// A slab a class can do without, or with less than it.
-struct Candidate {
+/// A slab without which a class loses less.
+struct SlabCandidate {
     column: usize,
     slab: Slab,
-    /// What is saved by its absence, its own loss included.
+    /// The loss that is saved if the slab leaves, its own loss included.
     saved: f64,
     perimeter_left: f64,
 }
 
-/// Finds offers; what one thread reuses from class to class.
+/// Finds offers, in memory that one thread reuses from class to class.
 #[derive(Default)]
 pub(super) struct Offers {
     runs: Runs,
-    candidates: Vec<Candidate>,
+    candidates: Vec<SlabCandidate>,
     /// Row by row the position of its run in each column.
     positions: Vec<u32>,
-    /// Per row what it may cost elsewhere, and what it does.
+    /// For each row the most it may cost elsewhere, and what it costs.
     limits: Vec<f64>,
     prices: Vec<Price>,
-    /// Of all runs before each.
+    /// For each run, the price of all runs before it.
     before: Vec<Price>,
 }
 
 impl Offers {
-    /// What a class offers.
     pub(super) fn of_class(&mut self, state: &State<'_>, class: usize) -> Answer {
         let outline = &state.outlines[class];
         if outline.perimeter <= 0.0 {
@@ -126,7 +125,7 @@ impl Offers {
                         *limit = saved;
                     }
                 }
-                self.candidates.push(Candidate { column, slab, saved, perimeter_left });
+                self.candidates.push(SlabCandidate { column, slab, saved, perimeter_left });
             }
         }
     }
@@ -165,7 +164,7 @@ impl Offers {
         best.sort_by(|a, b| b.0.total_cmp(&a.0));
         best.truncate(SLABS_OFFERED);
         let offer = |(gain, candidate): (f64, usize)| {
-            let Candidate { column, slab, .. } = &self.candidates[candidate];
+            let SlabCandidate { column, slab, .. } = &self.candidates[candidate];
             let positions = self.positions.chunks_exact(n_columns).map(|positions| positions[*column] as usize);
             let held = rows.iter().zip(positions).filter(|(_, position)| slab.holds(*position));
             Offer { gain, from: class, rows: held.map(|(&row, _)| row).collect() }
@@ -189,11 +188,11 @@ impl Offers {
 
     /// What sending a slab away gains, if anything.
     fn gain(&self, state: &State<'_>, class: usize, candidate: usize) -> Option<f64> {
-        let Candidate { slab, saved, perimeter_left, .. } = &self.candidates[candidate];
+        let SlabCandidate { slab, saved, perimeter_left, .. } = &self.candidates[candidate];
         let price = price(slab, &self.before);
         let left = state.outlines[class].weight - price.weight;
         let missing = u64::from(state.task.rules.k()).saturating_sub(left) as f64;
-        // Rows given in return lose what is left of this box, and no longer what they lost in theirs.
+        // Rows given in return lose the perimeter that is left of this box, and no longer lose that of their old one.
         let returned = missing * (perimeter_left - price.perimeter / price.weight as f64);
         let gain = saved - price.cost - returned;
         (price.n_stuck == 0 && gain > LEAST_GAIN).then_some(gain)
@@ -209,7 +208,7 @@ impl Offers {
             if outline.weight < k + price.weight || price.n_stuck > 0 {
                 continue;
             }
-            let left = perimeter(task, &edges.without(task.rows.cells(row)));
+            let left = bounds::width(task.domains, &edges.without(task.rows.cells(row)));
             let gain = outline.loss() - left * (outline.weight - price.weight) as f64 - price.cost;
             if gain > LEAST_GAIN {
                 offers.push(Offer { gain, from: class, rows: vec![row] });
@@ -218,7 +217,7 @@ impl Offers {
     }
 }
 
-/// What a slab costs, from what all runs before each cost.
+/// The price of a slab, computed from the sums over all runs before each of its ends.
 fn price(slab: &Slab, before: &[Price]) -> Price {
     match slab {
         Slab::These(side) => before[side.end] - before[side.start],

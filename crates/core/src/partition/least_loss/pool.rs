@@ -1,18 +1,18 @@
-//! Starting over with what costs most: expensive rows of all classes are taken out and cut anew, together.
+//! Starting over with the rows that cost most: they are taken out of all classes and cut anew, together.
 //!
 //! Cuts from the top part rows that are alike but rare: those outside the usual values of one column stay on one side
-//! of the first cut and never meet those on the other. Taken out of their classes they do.
+//! of the first cut and never meet those on the other. Taken out of their classes, they meet.
 
-use super::outline::Outline;
-use super::runs::Runs;
-use super::slab::{Slab, slabs};
+use super::runs::{Runs, Slab, slabs};
 use super::split;
 use crate::partition::Task;
+use crate::partition::outline::Outline;
 use crate::requirement::Tally;
 
-/// Classes with their expensive rows cut anew: those whose absence saves more than so many times the mean loss per row.
+/// The classes after their expensive rows were cut anew: rows whose absence saves more than `dear` times the mean loss
+/// per row.
 pub(super) fn recut(task: &Task<'_>, classes: &[Vec<u32>], dear: f64, foresight: u64) -> Vec<Vec<u32>> {
-    let price = dear * super::loss(task, classes) / task.rows.n_members() as f64;
+    let price = dear * task.loss(classes) / task.rows.n_members() as f64;
     let mut pool = Pool { task, price, rows: Vec::new(), runs: Runs::default(), tally: Tally::new(task.rules) };
     let mut kept: Vec<Vec<u32>> = classes.iter().map(|rows| pool.take_from(rows.clone())).collect();
     kept.retain(|rows| !rows.is_empty());
@@ -28,7 +28,7 @@ pub(super) fn recut(task: &Task<'_>, classes: &[Vec<u32>], dear: f64, foresight:
 /// The rows taken out so far.
 struct Pool<'t> {
     task: &'t Task<'t>,
-    /// What a row must save by its absence.
+    /// Rows are taken out if their absence saves at least this much per row.
     price: f64,
     rows: Vec<u32>,
     runs: Runs,
@@ -36,8 +36,8 @@ struct Pool<'t> {
 }
 
 impl Pool<'_> {
-    /// Takes the rows out of a class without which it loses most per row, as long as it stands without them; then the
-    /// whole class, if those that stayed are expensive still. What stays.
+    /// Takes slabs out of a class, those that save most per row first, as long as the rest satisfies the rules. Then
+    /// takes out the whole rest, if its rows are still expensive. Returns the rows that stay.
     fn take_from(&mut self, mut class: Vec<u32>) -> Vec<u32> {
         let task = self.task;
         let mut outline = Outline::of(task, &class);

@@ -1,8 +1,9 @@
-//! [`Runs`]: the rows of a set by their code in one column, and what is left of the set's bounds without some of them.
+//! [`Runs`]: the rows of a set by their code in one column, and [`Slab`]: some of them, without which the box of the set is
+//! narrower.
 
 use std::ops::Range;
 
-use super::{EMPTY, include, perimeter, unite};
+use crate::encode::bounds::{EMPTY, include, unite, width, width_of_both};
 use crate::partition::Task;
 
 /// Rows that share a code.
@@ -111,21 +112,18 @@ impl Runs {
         &bounds[run * self.n_columns..][..self.n_columns]
     }
 
-    /// The perimeter of all rows before a run.
     pub(super) fn perimeter_before(&self, task: &Task<'_>, run: usize) -> f64 {
-        perimeter(task, self.stride(&self.before, run))
+        width(task.domains, self.stride(&self.before, run))
     }
 
     /// The perimeter of all rows from a run on.
     pub(super) fn perimeter_from(&self, task: &Task<'_>, run: usize) -> f64 {
-        perimeter(task, self.stride(&self.from, run))
+        width(task.domains, self.stride(&self.from, run))
     }
 
-    /// The perimeter of everything but some runs.
     pub(super) fn perimeter_without(&self, task: &Task<'_>, side: &Range<usize>) -> f64 {
         let (before, from) = (self.stride(&self.before, side.start), self.stride(&self.from, side.end));
-        let bounds = before.iter().zip(from).zip(task.domains);
-        bounds.map(|((a, b), domain)| domain.width(a.0.min(b.0), a.1.max(b.1))).sum()
+        width_of_both(task.domains, before, from)
     }
 
     /// Grows bounds to hold some runs.
@@ -133,14 +131,12 @@ impl Runs {
         side.clone().for_each(|run| unite(bounds, self.stride(&self.of_run, run)));
     }
 
-    /// The perimeter of some runs.
     pub(super) fn perimeter_of(&self, task: &Task<'_>, side: &Range<usize>) -> f64 {
         let mut bounds = vec![EMPTY; self.n_columns];
         self.unite_into(&mut bounds, side);
-        perimeter(task, &bounds)
+        width(task.domains, &bounds)
     }
 
-    /// The weight of some runs.
     pub(super) fn weight_of(&self, side: &Range<usize>) -> u64 {
         self.runs[side.clone()].iter().map(|run| run.weight).sum()
     }
@@ -150,7 +146,7 @@ impl Runs {
         (self.runs[side.start].code, self.runs[side.end - 1].code)
     }
 
-    /// The runs below each child of the smallest node that holds them all; none where the column has no tree.
+    /// The runs below each child of the smallest node that contains them all; empty if the column has no tree.
     pub(super) fn children(&self, task: &Task<'_>, column: usize) -> Vec<Range<usize>> {
         let Some(tree) = task.domains[column].tree() else { return Vec::new() };
         let n_runs = self.runs.len();
@@ -165,5 +161,51 @@ impl Runs {
             start = end;
         }
         children
+    }
+}
+
+/// A slab at the end of an ordered column has at most this many values.
+const MOST_VALUES: usize = 5;
+
+/// Some runs of a column, or all but those.
+#[derive(Clone)]
+pub(super) enum Slab {
+    These(Range<usize>),
+    AllBut(Range<usize>),
+}
+
+/// The slabs of a column: what lies at one end of it, or below one child of the smallest node, or outside of it.
+pub(super) fn slabs(task: &Task<'_>, runs: &Runs, column: usize) -> Vec<Slab> {
+    let n_runs = runs.as_slice().len();
+    let mut slabs = Vec::new();
+    for n_values in 1..n_runs.min(MOST_VALUES + 1) {
+        slabs.extend([Slab::These(0..n_values), Slab::These(n_runs - n_values..n_runs)]);
+    }
+    for child in runs.children(task, column) {
+        slabs.extend([Slab::These(child.clone()), Slab::AllBut(child)]);
+    }
+    slabs
+}
+
+impl Slab {
+    pub(super) fn weight(&self, runs: &Runs) -> u64 {
+        match self {
+            Slab::These(side) => runs.weight_of(side),
+            Slab::AllBut(side) => runs.weight_of(&(0..side.start)) + runs.weight_of(&(side.end..runs.as_slice().len())),
+        }
+    }
+
+    pub(super) fn perimeter_left(&self, task: &Task<'_>, runs: &Runs) -> f64 {
+        match self {
+            Slab::These(side) => runs.perimeter_without(task, side),
+            Slab::AllBut(side) => runs.perimeter_of(task, side),
+        }
+    }
+
+    pub(super) fn holds(&self, run: usize) -> bool {
+        match self {
+            Slab::These(side) => side.contains(&run),
+            Slab::AllBut(side) => !side.contains(&run),
+        }
     }
 }

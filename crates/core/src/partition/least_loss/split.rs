@@ -1,38 +1,39 @@
-//! Cutting from the top, each time where most is gained for what a cut uses up.
+//! Cutting from the top: each time, the cut that gains most for what it uses up is made.
 //!
-//! A class of `w` rows can be cut into halves log(w / k) times before k stops it: cuts are a limited good, and their
-//! price is the entropy of the weights of their sides. Of all cuts in all columns the one is made that gains most loss
-//! per bit: everything up to a boundary, one value or one child of a node against the rest, or all children of a node
-//! at once. Sides are weighed by their bounds in every column, which unions of the values' bounds give in one pass.
-//! Smaller nodes look ahead: they try their best few cuts to the end before they make one.
+//! A class of `w` rows can be halved log(w / k) times before k stops it. So cuts are a limited good, and the price of a
+//! cut is the entropy of the weights of its sides. Of all cuts in all columns, the one that gains most loss per bit is
+//! made. A cut separates everything up to a boundary, one value, or one child of a node from the rest; or it separates
+//! all children of a node at once. The gain follows from the bounds of the sides in every column, which are unions of
+//! the values' bounds and take one pass. Smaller nodes look ahead: they try their best few cuts to the end before they
+//! make one.
 
 use std::ops::Range;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use rayon::Scope;
 
-use super::outline::Outline;
-use super::plan::{Draft, Plan};
 use super::runs::Runs;
-use super::{EMPTY, perimeter};
+use crate::encode::bounds::{EMPTY, width};
 use crate::partition::Task;
+use crate::partition::outline::Outline;
 use crate::requirement::Tally;
 
-/// Larger nodes choose their cut by so many of their rows.
+/// Larger nodes choose their cut by a sample of this many of their rows.
 const SAMPLE: usize = 1 << 12;
 
-/// Nodes of more rows never look ahead before they are cut: further up, what one cut spoils the cuts below mend, and
+/// Nodes of more rows never look ahead before they are cut: further up, later cuts mend what one cut spoils, and
 /// looking ahead costs as much as all of them.
 const FORESIGHT_ROWS: usize = 1 << 15;
 
-/// So many cuts are tried when looking ahead, none with less than this share of the best one's score.
+/// The number of cuts that are tried when looking ahead. Cuts with less than the share [`WORTH_TRYING`] of the best
+/// score are not tried.
 const TRIED: usize = 3;
 const WORTH_TRYING: f64 = 0.5;
 
 /// Nodes with more rows than this are shared between threads.
 const SHARED_NODE: usize = 1 << 10;
 
-/// Rows go to the side whose interval holds their code in the column, and to the last side where none does.
+/// A row goes to the side whose interval contains its code in the column, and to the last side if no interval does.
 #[derive(Clone, Debug)]
 struct Cut {
     /// Loss gained per bit.
@@ -42,7 +43,7 @@ struct Cut {
 }
 
 impl Cut {
-    /// The rows of each side; none is empty in a cut that stands.
+    /// The rows of each side. No side is empty if the cut satisfies the rules.
     fn apply(&self, task: &Task<'_>, rows: &[u32]) -> Vec<Vec<u32>> {
         let mut sides = vec![Vec::new(); self.sides.len() + 1];
         for &row in rows {
@@ -58,8 +59,8 @@ impl Cut {
     }
 }
 
-/// Cuts classes until no cut stands; nodes of at most `foresight` times k look ahead. The order of the result is that
-/// of the cuts, neighbours next to each other.
+/// Cuts classes until no cut satisfies the rules. Nodes that weigh at most `foresight` times k look ahead. The result
+/// is in the order of the cuts, so neighbours are next to each other.
 pub(super) fn split(task: &Task<'_>, classes: Vec<Vec<u32>>, foresight: u64) -> Vec<Vec<u32>> {
     let found = Mutex::new(Vec::new());
     let k = u64::from(task.rules.k());
@@ -81,10 +82,10 @@ pub(super) fn split(task: &Task<'_>, classes: Vec<Vec<u32>>, foresight: u64) -> 
 }
 
 struct Node {
-    /// The class it comes from, then the side of each cut since.
+    /// The class that the node comes from, then the side of each cut since.
     place: Vec<u32>,
     rows: Vec<u32>,
-    /// How to go on without looking ahead, where that is known.
+    /// How to go on without looking ahead, if that is known.
     plan: Option<Plan>,
 }
 
@@ -119,12 +120,12 @@ fn work<'s>(scope: &Scope<'s>, task: &'s Task<'s>, node: Node, foresight: u64, f
     push(found, closed);
 }
 
-/// Finds cuts; what one thread reuses from node to node.
+/// Finds cuts, in memory that one thread reuses from node to node.
 struct Cutter<'t> {
     task: &'t Task<'t>,
     runs: Runs,
     cuts: Vec<Cut>,
-    /// After [`Cutter::best_cut`]: the cuts of lower score, which may not stand.
+    /// After [`Cutter::best_cut`]: the cuts of lower score, which may not satisfy the rules.
     runners_up: Vec<Cut>,
     tally: Tally<'t>,
 }
@@ -144,14 +145,15 @@ impl<'t> Cutter<'t> {
         Cutter { task, runs: Runs::default(), cuts, runners_up, tally: Tally::new(task.rules) }
     }
 
-    /// The best cut all sides of which stand.
+    /// The best cut of which all sides satisfy the rules.
     fn best_cut(&mut self, rows: &[u32]) -> Option<Cut> {
         let k = u64::from(self.task.rules.k());
         if self.task.rows.weight_of(rows) < 2 * k {
             return None;
         }
         if rows.len() > SAMPLE {
-            // Every so many-th row: rows keep the order of their codes, so the sample is spread over the node.
+            // Take rows at equal distances. Rows are in the order of their codes, so the sample is spread over the
+            // node.
             let sample: Vec<u32> = rows.iter().copied().step_by(rows.len().div_ceil(SAMPLE)).collect();
             self.find_cuts(&sample, 1);
             if let Some(cut) = self.first_that_stands(rows) {
@@ -162,11 +164,11 @@ impl<'t> Cutter<'t> {
         self.first_that_stands(rows)
     }
 
-    /// Of the best few cuts the one after which going on with the best cut each time loses least, with what its sides
-    /// then plan, if they plan.
+    /// Tries the best few cuts to the end, each time going on with the best cut. Returns the cut that loses least, with
+    /// the plans of its sides, if there are any.
     fn cut_with_foresight(&mut self, node: &Node, foresight: u64) -> Option<(Cut, std::vec::IntoIter<Plan>)> {
         let rows = &node.rows;
-        if node.plan.as_ref().is_some_and(Plan::is_class) {
+        if node.plan.as_ref().is_some_and(|plan| plan.step().sides.is_empty()) {
             return None;
         }
         let best = self.best_cut(rows)?;
@@ -188,7 +190,7 @@ impl<'t> Cutter<'t> {
                 Some(plan) if position == 0 => plan.sides(),
                 _ => cut.apply(self.task, rows).into_iter().map(|side| self.plan(side)).collect(),
             };
-            let loss = plans.iter().map(Plan::loss).sum();
+            let loss = plans.iter().map(|plan| plan.step().loss).sum();
             if least.as_ref().is_none_or(|(least, ..)| loss < *least) {
                 least = Some((loss, position, plans));
             }
@@ -196,20 +198,30 @@ impl<'t> Cutter<'t> {
         least.map(|(_, position, plans)| (tried.swap_remove(position), plans.into_iter()))
     }
 
-    /// Cuts rows, without looking ahead, until no cut stands.
+    /// Cuts rows, without looking ahead, until no cut satisfies the rules.
     fn plan(&mut self, rows: Vec<u32>) -> Plan {
-        let mut draft = Draft::new();
+        let mut steps = vec![Step { loss: 0.0, sides: 0..0 }];
         let mut open = vec![(0, rows)];
         while let Some((node, rows)) = open.pop() {
             match self.best_cut(&rows) {
                 Some(cut) => {
                     let sides = cut.apply(self.task, &rows);
-                    open.extend(draft.cut(node, sides.len()).zip(sides));
+                    let numbers = steps.len()..steps.len() + sides.len();
+                    steps.resize(numbers.end, Step { loss: 0.0, sides: 0..0 });
+                    steps[node].sides = numbers.clone();
+                    open.extend(numbers.zip(sides));
                 }
-                None => draft.close(node, Outline::of(self.task, &rows).loss()),
+                None => steps[node].loss = Outline::of(self.task, &rows).loss(),
             }
         }
-        draft.finish()
+        // Sides have higher numbers than the node they are sides of.
+        for node in (0..steps.len()).rev() {
+            let sides = steps[node].sides.clone();
+            if !sides.is_empty() {
+                steps[node].loss = steps[sides].iter().map(|side| side.loss).sum();
+            }
+        }
+        Plan { steps: steps.into(), at: 0 }
     }
 
     fn first_that_stands(&mut self, rows: &[u32]) -> Option<Cut> {
@@ -238,11 +250,12 @@ impl<'t> Cutter<'t> {
                     .all(|side| self.task.stands(&mut self.tally, side.iter().copied())))
     }
 
-    /// The best cut of each kind in each column, sides of at least `least` rows.
+    /// Finds the best cut of each kind in each column. Each side must have at least `least` rows.
     fn find_cuts(&mut self, rows: &[u32], least: u64) {
         self.cuts.clear();
         let bounds = self.task.rows.bounds(rows);
-        let whole = Whole { weight: self.task.rows.weight_of(rows), perimeter: perimeter(self.task, &bounds), least };
+        let whole =
+            Whole { weight: self.task.rows.weight_of(rows), perimeter: width(self.task.domains, &bounds), least };
         for (column, &(lo, hi)) in bounds.iter().enumerate() {
             if lo < hi {
                 self.runs.find(self.task, rows, column, (lo, hi));
@@ -252,7 +265,7 @@ impl<'t> Cutter<'t> {
         }
     }
 
-    /// The best of: everything up to a boundary against the rest.
+    /// The best cut at a boundary: everything up to it against the rest.
     fn weigh_boundaries(&mut self, column: usize, whole: Whole) {
         let mut best: Option<(f64, u32)> = None;
         let mut weight = 0;
@@ -302,7 +315,7 @@ impl<'t> Cutter<'t> {
         }
     }
 
-    /// Every child its own side, those too small together.
+    /// A cut in which every child is a side. Children that are too small are one side together.
     fn weigh_all_children(&mut self, column: usize, whole: Whole, children: &[Range<usize>]) {
         let mut children: Vec<(u64, &Range<usize>)> =
             children.iter().map(|child| (self.runs.weight_of(child), child)).collect();
@@ -319,7 +332,7 @@ impl<'t> Cutter<'t> {
         let (own, others) = children.split_at(n_own);
         let mut bounds = vec![EMPTY; self.task.rows.n_columns()];
         others.iter().for_each(|(_, child)| self.runs.unite_into(&mut bounds, child));
-        let rest = (rest > 0).then(|| (rest, perimeter(self.task, &bounds)));
+        let rest = (rest > 0).then(|| (rest, width(self.task.domains, &bounds)));
         let sides = own.iter().map(|&(weight, child)| (weight, self.runs.perimeter_of(self.task, child)));
         let score = whole.score(sides.chain(rest));
         let sides = own.iter().map(|(_, child)| self.runs.interval(child)).collect();
@@ -337,5 +350,32 @@ impl Whole {
             bits -= share * share.log2();
         }
         gained / bits
+    }
+}
+
+/// How rows are cut to the end and what that loses, kept so that it is found out once: a node, with everything below.
+#[derive(Clone, Debug)]
+struct Plan {
+    /// The root is first.
+    steps: Arc<[Step]>,
+    at: usize,
+}
+
+/// How the rows of one node are cut.
+#[derive(Clone, Debug)]
+struct Step {
+    loss: f64,
+    /// The sides of the node's cut; empty if the node is a class.
+    sides: Range<usize>,
+}
+
+impl Plan {
+    fn step(&self) -> &Step {
+        &self.steps[self.at]
+    }
+
+    /// The plans of the sides, in the order of the cut.
+    fn sides(&self) -> Vec<Plan> {
+        self.step().sides.clone().map(|at| Plan { steps: Arc::clone(&self.steps), at }).collect()
     }
 }

@@ -34,7 +34,7 @@ proptest! {
             }
             prop_assert!(seen.iter().all(|&times| times == 1));
             let mondrian = Mondrian { spec: MondrianSpec::default(), keep_tree: KeepTree::No }.partition(task).unwrap();
-            prop_assert!(loss(task, &classes.to_lists()) <= loss(task, &mondrian.to_lists()) + 1e-6);
+            prop_assert!(task.loss(&classes.to_lists()) <= task.loss(&mondrian.to_lists()) + 1e-6);
             Ok(())
         })?;
     }

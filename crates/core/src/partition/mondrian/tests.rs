@@ -127,7 +127,7 @@ fn very_wide_rows_are_cut_as_narrow_ones_are() {
         (0..60u32).map(|row| (0..700).map(|column| (row + column) % N_CODES).collect()).collect();
     let rows = fold(&cells);
     let domains = domains(rows.n_columns());
-    assert!(Layout::new(&domains.iter().map(crate::encode::Domain::n_codes).collect::<Vec<_>>()).words() > 64);
+    assert!(Layout::new(&domains.iter().map(Domain::n_codes).collect::<Vec<_>>()).words() > 64);
     for (cuts, choose) in [(Cuts::Strict, Choose::Widest), (Cuts::Relaxed, Choose::RoundRobin)] {
         let classes = partition(&rows, 5, MondrianSpec { cuts, choose }).unwrap();
         assert!(classes.len() >= 6, "{} classes", classes.len());

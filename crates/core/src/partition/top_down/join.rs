@@ -1,19 +1,19 @@
 //! Groups that don't satisfy the rules take rows of a neighbour or join one, whichever costs less.
 //!
 //! # Guarantee
-//! the groups that come out satisfy the rules if all rows together do: with every step a group begins to stand or
-//! there is one group fewer
+//! The resulting groups satisfy the rules if all rows together do: with every step one more group satisfies them, or
+//! there is one group fewer.
 //! # Deviations
 //! only the [`N_NEIGHBOURS`] groups that would be joined at least cost are asked for rows
 //! # Cost
-//! per group a search in the index and a look at the rows of its neighbours. Groups that still don't stand after
-//! having joined one that did join more until they have doubled, so that they are counted O(log n) times
+//! per group a search in the index and a look at the rows of its neighbours. If a group joins one that satisfied the
+//! rules and the result does not, it joins more groups until it has doubled, so that it is counted O(log n) times
 
 use rayon::prelude::*;
 
 use super::super::Task;
-use super::group::{Group, Growing, Space};
-use super::nearest::{Index, Near};
+use super::group::{Group, Growing};
+use super::nearest::{GroupTree, Near};
 use crate::requirement::Tally;
 
 /// How many neighbours a small group looks at.
@@ -22,14 +22,15 @@ const N_NEIGHBOURS: usize = 16;
 /// How many groups look for their neighbours at the same time, before any of them moves.
 const AT_ONCE: usize = 64;
 
-/// Where more than k is asked, rows are taken one by one with a look at all requirements; not from larger groups.
+/// If more than k is asked, rows are taken one by one and all requirements are checked each time. That is too slow for
+/// givers with more rows than this, so none are taken from them.
 const LARGEST_GIVER: usize = 1 << 12;
 
 /// The classes, after every small group has found its place.
-pub(super) fn join_small(task: &Task<'_>, space: Space<'_>, groups: Vec<Group>) -> Vec<Vec<u32>> {
-    let index = Index::new(space, &groups);
+pub(super) fn join_small(task: &Task<'_>, groups: Vec<Group>) -> Vec<Vec<u32>> {
+    let index = GroupTree::new(task, &groups);
     let changed = vec![0; groups.len()];
-    let mut joiner = Joiner { task, space, tally: Tally::new(task.rules), groups, index, changed, round: 0 };
+    let mut joiner = Joiner { task, tally: Tally::new(task.rules), groups, index, changed, round: 0 };
     loop {
         let is_small = |&group: &u32| !joiner.groups[group as usize].stands;
         let small: Vec<u32> = (0..joiner.groups.len() as u32).filter(is_small).collect();
@@ -43,11 +44,10 @@ pub(super) fn join_small(task: &Task<'_>, space: Space<'_>, groups: Vec<Group>) 
 
 struct Joiner<'a> {
     task: &'a Task<'a>,
-    space: Space<'a>,
     tally: Tally<'a>,
     groups: Vec<Group>,
-    index: Index<'a>,
-    /// Per group the round in which it last changed.
+    index: GroupTree<'a>,
+    /// For each group the round in which it last changed.
     changed: Vec<u32>,
     round: u32,
 }
@@ -74,7 +74,8 @@ impl Joiner<'_> {
         let mut cheapest: Option<(f64, u32, [Group; 2])> = None;
         for giver in near.iter().map(|near| near.group) {
             let Some(changed) = self.take_rows(small, giver) else { continue };
-            let cost = changed[0].loss() + changed[1].loss() - self.groups[giver as usize].loss();
+            let [taker, rest] = changed.each_ref().map(|group| group.outline.loss());
+            let cost = taker + rest - self.groups[giver as usize].outline.loss();
             if cheapest.as_ref().is_none_or(|(least, ..)| cost < *least) {
                 cheapest = Some((cost, giver, changed));
             }
@@ -91,7 +92,7 @@ impl Joiner<'_> {
         }
     }
 
-    /// The neighbour to join: the cheapest that does not cease to stand, else the cheapest.
+    /// The neighbour to join: the cheapest one that still satisfies the rules afterwards, or else the cheapest.
     fn host(&mut self, small: u32, near: &[Near]) -> Option<Near> {
         let joining = &self.groups[small as usize];
         let harmless = near.iter().find(|near| {
@@ -101,17 +102,17 @@ impl Joiner<'_> {
         harmless.or(near.first()).copied()
     }
 
-    /// Joins a small group to another. If the two do not stand though the other did, so do their neighbours until the
-    /// small group has doubled.
+    /// Joins a small group to another. If the other satisfied the rules and the two together don't, their neighbours
+    /// join too, until the small group has doubled.
     fn join(&mut self, small: u32, host: u32) {
         let stood = self.groups[host as usize].stands;
-        let enough = 2 * self.groups[small as usize].weight;
+        let enough = 2 * self.groups[small as usize].outline.weight;
         self.absorb(host, small);
         self.ask(host);
         if !stood || self.groups[host as usize].stands {
             return;
         }
-        while self.groups[host as usize].weight < enough {
+        while self.groups[host as usize].outline.weight < enough {
             let Some(next) = self.index.nearest(&self.groups, host, 1).first().copied() else { break };
             self.absorb(host, next.group);
         }
@@ -120,45 +121,46 @@ impl Joiner<'_> {
 
     fn absorb(&mut self, host: u32, small: u32) {
         if let Ok([host, small]) = self.groups.get_disjoint_mut([host as usize, small as usize]) {
-            host.absorb(self.space, small);
+            host.absorb(self.task, small);
             small.stands = true;
         }
         self.note(small);
         self.note(host);
     }
 
-    /// Asks whether a group stands.
+    /// Checks whether a group satisfies the rules.
     fn ask(&mut self, group: u32) {
         let group = &mut self.groups[group as usize];
         group.stands = self.task.stands(&mut self.tally, group.rows.iter().copied());
     }
 
-    /// Takes notice of a change.
+    /// Updates the index after a change.
     fn note(&mut self, group: u32) {
         self.index.update(group, &self.groups[group as usize]);
         self.changed[group as usize] = self.round;
     }
 
-    /// The small group with as many rows of the giver as it needs to stand, and what is left of the giver if that
-    /// stands too.
+    /// Gives the small group as many rows of the giver as it needs to satisfy the rules. Returns both groups, or `None`
+    /// if the rest of the giver would not satisfy them.
     fn take_rows(&mut self, small: u32, giver: u32) -> Option<[Group; 2]> {
         let (small, giver) = (&self.groups[small as usize], &self.groups[giver as usize]);
         let rules = self.task.rules;
         let k = u64::from(rules.k());
         let too_large = !rules.weight_suffices() && giver.rows.len() > LARGEST_GIVER;
-        if !giver.stands || small.weight + giver.weight < 2 * k || giver.rows.len() < 2 || too_large {
+        let weight = small.outline.weight + giver.outline.weight;
+        if !giver.stands || weight < 2 * k || giver.rows.len() < 2 || too_large {
             return None;
         }
-        let mut taker = Growing::new(self.space, small.bounds.iter().copied(), small.weight);
+        let mut taker = Growing::new(self.task, small.outline.bounds.iter().copied(), small.outline.weight);
         let mut rows = small.rows.clone();
         let mut ranked: Vec<(f64, u32)> = giver.rows.iter().map(|&row| (0.0, row)).collect();
-        self.tally.clear();
-        let members = |row: u32| self.space.rows.members(row);
+        let members = |row: u32| self.task.rows.members(row);
         if !rules.weight_suffices() {
-            rows.iter().flat_map(|&row| members(row)).for_each(|&member| self.tally.add(member));
+            self.tally.recount(rows.iter().flat_map(|&row| members(row)).copied());
         }
         let mut n_taken = 0;
-        // The box has grown since the rest was ranked, most by the first rows: rank anew after 1, 2, 4, ... rows.
+        // The box has grown since the other rows were ranked, most by the first rows. So rank again after 1, 2, 4, ...
+        // rows.
         while !(taker.weight >= k && (rules.weight_suffices() || self.tally.stands())) {
             if n_taken == ranked.len() {
                 return None;
@@ -166,11 +168,11 @@ impl Joiner<'_> {
             if n_taken == 0 || n_taken.is_power_of_two() {
                 let rest = &mut ranked[n_taken..];
                 rest.iter_mut()
-                    .for_each(|(width, row)| *width = taker.width_with(self.space, self.space.rows.cells(*row)));
+                    .for_each(|(width, row)| *width = taker.width_with(self.task, self.task.rows.cells(*row)));
                 rest.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
             }
             let row = ranked[n_taken].1;
-            taker.add(self.space, self.space.rows.cells(row), self.space.rows.weight(row));
+            taker.add(self.task, self.task.rows.cells(row), self.task.rows.weight(row));
             rows.push(row);
             if !rules.weight_suffices() {
                 members(row).iter().for_each(|&member| self.tally.add(member));
@@ -179,6 +181,6 @@ impl Joiner<'_> {
         }
         let rest: Vec<u32> = ranked[n_taken..].iter().map(|&(_, row)| row).collect();
         let rest_stands = self.task.stands(&mut self.tally, rest.iter().copied());
-        rest_stands.then(|| [Group::new(self.space, rows, true), Group::new(self.space, rest, true)])
+        rest_stands.then(|| [Group::new(self.task, rows, true), Group::new(self.task, rest, true)])
     }
 }

@@ -2,12 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kohort_model::spec::Leftovers;
-use kohort_model::{Column, Distance, Hierarchy, Requirement, Role, Silent, Table, ValueType};
+use kohort_model::{Column, Distance, Requirement, Role, Silent, Table, ValueType};
 use proptest::prelude::*;
 
-use super::gathered::Gathered;
-use super::nearest::Index;
+use super::nearest::GroupTree;
 use super::*;
 use crate::encode::{Encoded, Rows};
 use crate::requirement::Rules;
@@ -40,14 +38,7 @@ fn partition(table: &Table, requirements: &[Requirement]) -> Result<Case, Unreac
     let kept: Vec<u32> = (0..table.n_rows as u32).collect();
     let rules = Rules::compile(table, requirements, &kept).unwrap();
     let rows = encoded.fold(&kept);
-    let task = Task {
-        rows: &rows,
-        domains: &encoded.domains,
-        rules: &rules,
-        allowance: 0,
-        leftovers: Leftovers::Merge,
-        progress: &Silent,
-    };
+    let task = Task::of_everybody(&rows, &encoded.domains, &rules, &Silent);
     let classes = TopDown.partition(&task)?;
     Ok(Case { rows, classes })
 }
@@ -152,10 +143,11 @@ proptest! {
         let table = table(&cells, &sensitive);
         let encoded = Encoded::new(&table, &table.with_role(Role::Quasi)).unwrap();
         let rows = encoded.fold(&(0..table.n_rows as u32).collect::<Vec<u32>>());
-        let space = Space { rows: &rows, domains: &encoded.domains };
+        let rules = Rules::k_only(1);
+        let task = Task::of_everybody(&rows, &encoded.domains, &rules, &Silent);
         let all: Vec<u32> = (0..rows.len() as u32).collect();
-        let mut groups: Vec<Group> = all.chunks(size).map(|rows| Group::new(space, rows.to_vec(), true)).collect();
-        let mut index = Index::new(space, &groups);
+        let mut groups: Vec<Group> = all.chunks(size).map(|rows| Group::new(&task, rows.to_vec(), true)).collect();
+        let mut index = GroupTree::new(&task, &groups);
         let (gone, joining) = (gone.index(groups.len()), joining.index(groups.len()));
         prop_assume!(gone != joining);
         groups[gone].rows.clear();
@@ -165,7 +157,7 @@ proptest! {
         for (position, group) in groups.iter().enumerate() {
             if position != gone && position != joining {
                 let both = [group.rows.as_slice(), &groups[joining].rows].concat();
-                expected.push(Group::new(space, both, true).loss() - group.loss());
+                expected.push(Group::new(&task, both, true).outline.loss() - group.outline.loss());
             }
         }
         expected.sort_unstable_by(f64::total_cmp);
@@ -178,46 +170,14 @@ proptest! {
     }
 
     #[test]
-    fn gathered_rows_are_as_far_apart_as_the_box_of_both_is_wide(
-        cells in prop::collection::vec((0..=N_CODES, 0..=N_CODES), 1..100),
-        from in any::<prop::sample::Index>(),
-    ) {
-        // A ragged tree and numbers; the last code is null.
-        let paths: String = (0..N_CODES).map(|code| match code % 3 {
-            0 => format!("{code};{}a;{}b;*\n", code / 4, code / 10),
-            1 => format!("{code};{}b;*\n", code / 10),
-            _ => format!("{code};*\n"),
-        }).collect();
-        let texts: Vec<String> = (0..N_CODES).map(|code| code.to_string()).collect();
-        let column = |name: &str, codes: &mut dyn Iterator<Item = u32>| {
-            Column::from_cells(name, Role::Quasi, codes.map(|code| texts.get(code as usize).map(String::as_str)))
-        };
-        let tree = column("tree", &mut cells.iter().map(|row| row.0)).with_hierarchy(Hierarchy::from_paths(&paths).unwrap());
-        let number = column("number", &mut cells.iter().map(|row| row.1)).typed(ValueType::Integer);
-        let table = Table { name: "t".to_owned(), columns: vec![tree, number], n_rows: cells.len(), person: None };
-        let encoded = Encoded::new(&table, &[0, 1]).unwrap();
-        let rows = encoded.fold(&(0..table.n_rows as u32).collect::<Vec<u32>>());
-        let space = Space { rows: &rows, domains: &encoded.domains };
-        let mut gathered = Gathered::new(space);
-        gathered.gather(&(0..rows.len() as u32).rev().collect::<Vec<u32>>());
-        let from = from.index(rows.len()) as u32;
-        let mut distances = Vec::new();
-        gathered.distances_from(from, &mut distances);
-        for (position, &distance) in (0..).zip(&distances) {
-            let both = [gathered.row(from), gathered.row(position)];
-            prop_assert!((distance - space.width(&rows.bounds(&both))).abs() < 1e-12);
-        }
-        prop_assert_eq!(distances.len(), rows.len());
-    }
-
-    #[test]
     fn a_forced_split_leaves_at_least_a_quarter_on_each_side((cells, sensitive) in random_rows()) {
         let table = table(&cells, &sensitive);
         let encoded = Encoded::new(&table, &table.with_role(Role::Quasi)).unwrap();
         let rows = encoded.fold(&(0..table.n_rows as u32).collect::<Vec<u32>>());
-        let (rules, space) = (Rules::k_only(1), Space { rows: &rows, domains: &encoded.domains });
+        let rules = Rules::k_only(1);
+        let task = Task::of_everybody(&rows, &encoded.domains, &rules, &Silent);
         let mut order: Vec<u32> = (0..rows.len() as u32).collect();
-        let split = Splitter::new(&rules, space).split(&mut order, table.n_rows as u64, Balance::Forced);
+        let split = Splitter::new(&task).split(&mut order, table.n_rows as u64, Balance::Forced);
         let Some([first, second]) = split else {
             prop_assert!(rows.len() < 2);
             return Ok(());

@@ -1,13 +1,13 @@
-//! [`Past`]: in which earlier classes people can have been, and who stood there with them.
+//! [`Past`]: the earlier classes in which people can have been, and the persons who were there with them.
 //!
-//! Somebody is looked up where the registers described them at the time of each release; and, since the private table may
-//! have known better, where they are said to be now. Of each release they can have been in one class that holds the place,
-//! or in none. A *way* is one such choice for all releases. The persons of a way are those whom the registers of each time
-//! described inside its classes.
+//! A person is looked up at the place where the registers described them at the time of each release, and also at their
+//! present place, because the private table may have known better. In each release they can have been in one class that
+//! contains the place, or in none. A *way* is one such choice for all releases. The persons of a way are those whom the
+//! registers of each time described inside its classes.
 //!
-//! A release that was verified to be read beside others shows nobody whose way through it and those has fewer persons than
-//! its k. So nobody went such a way, and only parts of it are looked at. People who have left since count for this: they
-//! did hide others then.
+//! If a release was verified to be read beside others, then it shows nobody whose way through these releases has fewer
+//! persons than its k. So nobody went such a way, and only parts of it are considered. People who have left since then
+//! count here too, because they did hide others then.
 //!
 //! # Cost
 //! a range query per earlier class; ways are made once for all people whom the same classes hold
@@ -18,9 +18,9 @@ use kohort_model::{InRegister, JoinedRegister, NULL};
 
 use super::{Earlier, Way};
 use crate::encode::Encoded;
-use crate::register::index::Index;
+use crate::register::index::RowTree;
 
-/// Who is looked at.
+/// The persons that are looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::register) enum LookedAt {
     /// Everybody, because nothing may depend on who is private.
@@ -33,18 +33,18 @@ pub(in crate::register) enum LookedAt {
 pub(in crate::register) struct Past<'a> {
     joined: &'a JoinedRegister,
     earlier: Vec<Earlier<'a>>,
-    /// Per joined row the number of its place; rows with the same cells have the same.
+    /// For each joined row, the number of its place; rows with the same cells have the same.
     place_of: Vec<u32>,
-    /// Per release and place the classes that hold it.
+    /// For each release and place, the classes that hold it.
     holding: Vec<Vec<Vec<u32>>>,
-    /// Per release and class the persons of any time who stood in it, ascending.
+    /// For each release and class, the persons of any time who stood in it, ascending.
     stood: Vec<Vec<Vec<u32>>>,
     ways: Vec<WayTogether>,
     /// Lists of ways that somebody has, each once.
     records: Vec<Vec<u32>>,
-    /// Per person of the join their list, [`NULL`] for nobody who is looked at.
+    /// The list of ways of each person of the join; [`NULL`] for a person who is not looked up.
     record_of: Vec<u32>,
-    /// More ways of private persons whom the private table describes otherwise than the register.
+    /// Further ways of private persons whom the private table and the register describe differently.
     otherwise: BTreeMap<u32, Vec<u32>>,
 }
 
@@ -57,12 +57,12 @@ pub(in crate::register) struct WayTogether {
 }
 
 impl WayTogether {
-    /// How many persons somebody who went this way is one of at most, whatever is released now.
+    /// An upper bound, for any new release, of the persons among whom somebody who went this way can hide.
     fn n_with(&self, person: u32) -> u64 {
         self.persons.len() as u64 + self.n_own(person)
     }
 
-    /// 1 for somebody who does not count in it by what registers say.
+    /// 1 for a person whom the registers don't count among those who went this way, otherwise 0.
     pub(super) fn n_own(&self, person: u32) -> u64 {
         u64::from(self.persons.binary_search(&person).is_err())
     }
@@ -81,7 +81,7 @@ impl<'a> Past<'a> {
         for place in 0..rows.len() as u32 {
             rows.members(place).iter().for_each(|&row| place_of[row as usize] = place);
         }
-        let index = Index::over(&rows, &encoded.domains, (0..rows.len() as u32).collect());
+        let index = RowTree::over(&rows, &encoded.domains, (0..rows.len() as u32).collect());
         let (mut holding, mut stood) = (Vec::new(), Vec::new());
         for release in &earlier {
             let mut classes_of_place = vec![Vec::new(); rows.len()];
@@ -106,14 +106,13 @@ impl<'a> Past<'a> {
         &self.earlier
     }
 
-    /// The ways of a person.
     pub(in crate::register) fn ways_of(&self, person: u32) -> impl Iterator<Item = &WayTogether> {
         let more = self.otherwise.get(&person).into_iter().flatten();
         self.record(person).iter().chain(more).map(|&way| &self.ways[way as usize])
     }
 
-    /// Forgets where the private table has persons who are left out: none of their rows is shown, and a class must not be
-    /// fitted to what nobody sees.
+    /// Forgets the places that the private table gives for persons who are left out. None of their rows is shown, and a
+    /// class must not be fitted to something that nobody sees.
     pub(in crate::register) fn leave_out(&mut self, rows: &[u32]) {
         rows.iter().for_each(|row| drop(self.otherwise.remove(row)));
     }
@@ -125,19 +124,20 @@ impl<'a> Past<'a> {
         }
     }
 
-    /// Whether no class can take a person who needs so many others: too few went one of their ways.
+    /// Whether no class can take a person who needs this many persons, because too few went one of the person's ways.
     pub(in crate::register) fn is_unplaceable(&self, person: u32, needed: u32) -> bool {
         self.ways_of(person).any(|way| way.n_with(person) < u64::from(needed))
     }
 
-    /// The same by what registers alone say of the person.
+    /// The same, by the registers alone.
     pub(in crate::register) fn is_publicly_unplaceable(&self, person: u32, needed: u32) -> bool {
         let mut ways = self.record(person).iter().map(|&way| &self.ways[way as usize]);
         ways.any(|way| way.n_with(person) < u64::from(needed))
     }
 
-    /// The earlier class whose people should stay together with those of a joined row: the one that shows least of all
-    /// that hold the row and show about as many rows as they hold persons. Cells that were widened hold many more.
+    /// The earlier class whose people should stay together with those of a joined row. It is the narrowest one that
+    /// contains the row and shows about as many rows as it contains persons. Classes that were widened contain many
+    /// more persons than they show.
     pub(in crate::register) fn unit(&self, row: u32, width: impl Fn(&[(u32, u32)]) -> f64) -> Option<(usize, u32)> {
         let place = self.place_of[row as usize] as usize;
         let mut least: Option<(f64, (usize, u32))> = None;
@@ -162,14 +162,14 @@ impl<'a> Past<'a> {
         };
         let mut numbers = Numbers::default();
         let mut records: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
-        let mut known: BTreeMap<(Vec<Life>, Vec<Option<u32>>), u32> = BTreeMap::new();
+        let mut known: BTreeMap<([Life; 2], Vec<Option<u32>>), u32> = BTreeMap::new();
         self.record_of = vec![NULL; n_persons as usize];
         for person in 0..n_looked_at {
             let now = self.joined.public_place(person).unwrap_or(person);
             let place_now = self.place_of[now as usize];
             let places = self.described(person);
-            let then = Life { places: places.iter().map(|place| place.unwrap_or(place_now)).collect() };
-            let lives = vec![then, Life { places: vec![place_now; self.earlier.len()] }];
+            let then: Life = places.iter().map(|place| place.unwrap_or(place_now)).collect();
+            let lives = [then, vec![place_now; self.earlier.len()]];
             // People who stood at the same places all the time have the same ways.
             let key = (lives, places);
             if let Some(&record) = known.get(&key) {
@@ -190,7 +190,7 @@ impl<'a> Past<'a> {
         }
         for person in 0..self.joined.n_microdata as u32 {
             if let InRegister::Differs(_) = self.joined.persons[person as usize] {
-                let life = Life { places: vec![self.place_of[person as usize]; self.earlier.len()] };
+                let life = vec![self.place_of[person as usize]; self.earlier.len()];
                 let found = self.ways_of_life(&life, &self.described(person), &mut numbers);
                 let ways = self.numbered(found, &mut numbers);
                 self.otherwise.insert(person, ways);
@@ -198,13 +198,13 @@ impl<'a> Past<'a> {
         }
     }
 
-    /// Per release the place where its registers described a person.
+    /// For each release, the place where its registers described a person.
     fn described(&self, person: u32) -> Vec<Option<u32>> {
         let row = |release: &Earlier<'_>| release.places.get(person as usize).copied().filter(|&row| row != NULL);
         self.earlier.iter().map(|release| row(release).map(|row| self.place_of[row as usize])).collect()
     }
 
-    /// Numbers of ways without those that are part of another, in the order of their classes.
+    /// The numbers of ways that are not part of another way, in the order of their classes.
     fn numbered(&mut self, mut found: Vec<Way>, numbers: &mut Numbers) -> Vec<u32> {
         found.sort_unstable();
         found.dedup();
@@ -227,9 +227,9 @@ impl<'a> Past<'a> {
     }
 
     /// All ways of somebody who is looked up in these places; `described` is where registers described them.
-    fn ways_of_life(&self, life: &Life, described: &[Option<u32>], numbers: &mut Numbers) -> Vec<Way> {
+    fn ways_of_life(&self, life: &[u32], described: &[Option<u32>], numbers: &mut Numbers) -> Vec<Way> {
         let mut open: Vec<Way> = vec![vec![NULL; self.earlier.len()]];
-        for (at, &place) in life.places.iter().enumerate() {
+        for (at, &place) in life.iter().enumerate() {
             for shorter in 0..open.len() {
                 for &class in &self.holding[at][place as usize] {
                     let mut way = open[shorter].clone();
@@ -263,12 +263,9 @@ impl<'a> Past<'a> {
 }
 
 /// Where somebody is looked up: a place per release.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Life {
-    places: Vec<u32>,
-}
+type Life = Vec<u32>;
 
-/// What was found so far.
+/// The ways and numbers of persons found so far.
 #[derive(Default)]
 struct Numbers {
     ways: BTreeMap<Way, u32>,

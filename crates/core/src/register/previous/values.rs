@@ -1,26 +1,27 @@
-//! Sensitive groups are united where a group and one of an earlier release give values away together.
+//! Unites sensitive groups if a group together with one of an earlier release would give values away.
 //!
-//! Two things do: they have few values in common, which are those of whoever is in both; or the one has all values of
-//! the other and a few more, which are those of whoever came or left. What is common to two groups only grows when groups
-//! are united, and with all groups united no group but the whole can be told from what was there before. Groups that have
-//! nothing in common with earlier ones may have a little when they are united, so where the nearest are united in vain, every
-//! way to unite few groups is tried.
+//! Values are given away in two ways. Either the two groups have few values in common, and everybody who is in both has one
+//! of these; or one group has all values of the other and a few more, which belong to those who came or left. Uniting
+//! groups only adds common values, and if all groups are united, only the whole can be compared with earlier groups.
+//! But groups that have nothing in common with earlier ones may have a little in common after they are united. So if
+//! uniting the nearest groups fails, and there are few groups, every way to unite them is tried.
 //!
-//! Where presence is hidden, everybody of a group's classes is taken to be private, so that groups don't tell who is.
+//! If presence is hidden, everybody of a group's classes is taken to be private, so that groups don't tell who is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use kohort_model::{NULL, Requirement, Role, Table, Value};
 
 use super::past::Past;
-use super::{ClassPersons, Counts, Earlier, value_of};
+use super::{ClassPersons, Earlier, ValueCounts, value_of};
 use crate::AnonymizeError;
-use crate::register::crowd::{Bounds, Crowd, Draft};
+use crate::encode::bounds::{self, Bounds};
+use crate::register::crowd::{Crowd, Draft};
 
 /// Unites groups of classes with these persons.
 ///
 /// # Errors
-/// Where even one group of everybody gives values away.
+/// If even one group of everybody gives values away.
 pub(in crate::register) fn merge_groups(
     crowd: &Crowd<'_>,
     past: &Past<'_>,
@@ -67,7 +68,7 @@ pub(in crate::register) fn merge_groups(
     Ok(())
 }
 
-/// How many distinct values requirements on a column ask for at least.
+/// The smallest number of distinct values that the requirements on a column ask for.
 fn least_values(requirements: &[Requirement], name: &str) -> u64 {
     let asked = requirements.iter().filter(|requirement| requirement.column() == Some(name));
     let l = asked.map(|requirement| match requirement {
@@ -83,7 +84,7 @@ fn least_values(requirements: &[Requirement], name: &str) -> u64 {
     l.max().unwrap_or(1)
 }
 
-/// Groups up to which every way to unite them is tried.
+/// With at most this many groups, every way to unite them is tried.
 const FEW_GROUPS: usize = 7;
 
 /// A sensitive group in the making.
@@ -91,10 +92,10 @@ const FEW_GROUPS: usize = 7;
 struct Group<'a> {
     bounds: Bounds,
     /// Per sensitive column.
-    values: Vec<Counts<'a>>,
+    values: Vec<ValueCounts<'a>>,
     /// Groups of earlier releases that one of its persons can have been in, one of each, [`NULL`] for none.
     ways: BTreeSet<Vec<u32>>,
-    /// The same of persons whose rows are shown: fewer, where somebody is left out.
+    /// The same for persons whose rows are shown. These are fewer if somebody is left out.
     ways_of_rows: BTreeSet<Vec<u32>>,
 }
 
@@ -102,7 +103,7 @@ impl Group<'_> {
     fn new(n_columns: usize) -> Self {
         Group {
             bounds: Vec::new(),
-            values: vec![Counts::new(); n_columns],
+            values: vec![ValueCounts::new(); n_columns],
             ways: BTreeSet::new(),
             ways_of_rows: BTreeSet::new(),
         }
@@ -112,9 +113,7 @@ impl Group<'_> {
         if self.bounds.is_empty() {
             self.bounds = bounds.to_vec();
         }
-        for (bound, other) in self.bounds.iter_mut().zip(bounds) {
-            *bound = (bound.0.min(other.0), bound.1.max(other.1));
-        }
+        bounds::unite(&mut self.bounds, bounds);
     }
 
     fn unite(&mut self, other: Self) {
@@ -127,7 +126,7 @@ impl Group<'_> {
     }
 }
 
-/// What is asked of values that are read together.
+/// The requirements on values that are read together.
 struct Values<'a> {
     earlier: &'a [Earlier<'a>],
     k: u64,
@@ -152,7 +151,7 @@ impl Values<'_> {
             let Some(column) = groups.get(&number).and_then(|group| self.given_away(group)) else { continue };
             let group = groups.remove(&number).expect("it was looked up above");
             let nearest = groups.iter().min_by(|a, b| {
-                let width = |other: &Group<'_>| crowd.width_of_both(&group.bounds, &other.bounds);
+                let width = |other: &Group<'_>| bounds::width_of_both(crowd.domains(), &group.bounds, &other.bounds);
                 width(a.1).total_cmp(&width(b.1))
             });
             let into = nearest.map(|(&into, _)| into).ok_or(column)?;
@@ -163,9 +162,9 @@ impl Values<'_> {
         Ok(now_in)
     }
 
-    /// The same by trying every way to unite few groups: what two groups have in common with earlier ones can be nothing,
-    /// and of all groups together a single value. Of ways that do, the one with most groups is taken, and of these the
-    /// narrowest.
+    /// The same by trying every way to unite few groups, because two groups may have nothing in common with earlier
+    /// ones, and all groups together a single value. Of the ways that give nothing away, the one with most groups is
+    /// taken, and of these the narrowest.
     fn unite_any(&self, crowd: &Crowd<'_>, groups: &BTreeMap<u32, Group<'_>>) -> Option<BTreeMap<u32, u32>> {
         if groups.len() > FEW_GROUPS {
             return None;
@@ -204,7 +203,7 @@ impl Values<'_> {
     /// at: groups of all of them may have nothing in common, and those of two a single value.
     fn common_are_few(&self, group: &Group<'_>, column: usize) -> bool {
         group.ways.iter().any(|way| {
-            let before: Vec<&Counts<'_>> =
+            let before: Vec<&ValueCounts<'_>> =
                 self.earlier.iter().zip(way).filter_map(|(release, &group)| of_group(release, column, group)).collect();
             (1..1_u64 << before.len()).any(|chosen| {
                 let of_chosen = before.iter().enumerate().filter(|(at, _)| chosen >> at & 1 == 1);
@@ -222,7 +221,7 @@ impl Values<'_> {
         let are_few = |(position, release): (usize, &Earlier<'_>)| {
             all_ways.iter().any(|ways| {
                 let numbers: BTreeSet<u32> = ways.iter().map(|way| way[position]).collect();
-                let before: Vec<&Counts<'_>> =
+                let before: Vec<&ValueCounts<'_>> =
                     numbers.into_iter().filter_map(|number| of_group(release, column, number)).collect();
                 before.iter().any(|before| self.are_few(before, now, column))
                     || (before.len() > 1 && self.are_few(&sum(&before), now, column))
@@ -241,26 +240,26 @@ impl Values<'_> {
         })
     }
 
-    /// Whether values only came, or only went, and so few that they say whose they are.
-    fn are_few(&self, before: &Counts<'_>, now: &Counts<'_>, column: usize) -> bool {
+    /// Whether values were only added or only removed, and so few that they can be attributed to persons.
+    fn are_few(&self, before: &ValueCounts<'_>, now: &ValueCounts<'_>, column: usize) -> bool {
         let (came, went) = (more(now, before), more(before, now));
         let is_few = |(n, distinct): (u64, u64)| n > 0 && (n < self.k || distinct < self.l[column]);
         (went.0 == 0 && is_few(came)) || (came.0 == 0 && is_few(went))
     }
 }
 
-fn of_group<'e>(release: &'e Earlier<'_>, column: usize, group: u32) -> Option<&'e Counts<'e>> {
+fn of_group<'e>(release: &'e Earlier<'_>, column: usize, group: u32) -> Option<&'e ValueCounts<'e>> {
     release.values[column].as_ref().filter(|_| group != NULL).map(|groups| &groups[group as usize])
 }
 
-/// How many values there are more of, and how many of them are distinct.
-fn more(these: &Counts<'_>, those: &Counts<'_>) -> (u64, u64) {
+/// How many values were added, and how many of them are distinct.
+fn more(these: &ValueCounts<'_>, those: &ValueCounts<'_>) -> (u64, u64) {
     let more = these.iter().map(|(value, &n)| n.saturating_sub(those.get(value).copied().unwrap_or(0)));
     more.filter(|&n| n > 0).fold((0, 0), |(total, distinct), n| (total + n, distinct + 1))
 }
 
-fn sum<'v>(counts: &[&Counts<'v>]) -> Counts<'v> {
-    let mut sum = Counts::new();
+fn sum<'v>(counts: &[&ValueCounts<'v>]) -> ValueCounts<'v> {
+    let mut sum = ValueCounts::new();
     for (&value, &n) in counts.iter().flat_map(|counts| counts.iter()) {
         *sum.entry(value).or_default() += n;
     }

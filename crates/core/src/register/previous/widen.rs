@@ -1,23 +1,22 @@
-//! Classes show more where that is what it takes to hold k persons of an earlier class, too.
+//! Widens the cells of classes until they cover k persons of an earlier class, too.
 //!
-//! Nobody joins a class for it: its cells reach as far as the nearest of those persons. Where presence is hidden, a class
-//! is widened for all its members, whoever of them is private, so that its cells tell nothing about that.
+//! Nobody joins a class for that: its cells reach as far as the nearest of those persons. If presence is hidden, a
+//! class is widened for all its members, private or not, so that its cells do not tell who is.
 
 use std::collections::BTreeMap;
 
-use kohort_model::JoinedRegister;
 use rayon::prelude::*;
 
 use super::ClassPersons;
 use super::past::{Past, WayTogether};
-use crate::register::crowd::{Bounds, Crowd, Draft, include};
+use crate::encode::bounds::{self, Bounds, include};
+use crate::register::crowd::{Crowd, Draft};
 
-/// Widens classes. `needed` tells how many persons each of their members must be one of. Tells how many classes can't be
-/// made wide enough.
+/// Widens classes. `needed` tells among how many persons each member must be. Returns the number of classes that can't
+/// be made wide enough.
 pub(in crate::register) fn widen(
     crowd: &Crowd<'_>,
     past: &Past<'_>,
-    joined: &JoinedRegister,
     drafts: &mut [Draft],
     persons: &[ClassPersons],
     needed: impl Fn(u32) -> u32 + Sync,
@@ -33,33 +32,27 @@ pub(in crate::register) fn widen(
             }
         }
         let mut bounds = crowd.bounds(draft);
-        let reaches =
-            ways.into_values().all(|(way, needed)| reach(crowd, &mut bounds, &places(crowd, joined, way), needed));
+        let reaches = ways.into_values().all(|(way, needed)| reach(crowd, &mut bounds, &places(crowd, way), needed));
         draft.reach = bounds;
         u64::from(!reaches)
     };
     drafts.par_iter_mut().zip(persons).map(widen_one).sum()
 }
 
-/// Where the registers of now describe the persons of a way.
-fn places(crowd: &Crowd<'_>, joined: &JoinedRegister, way: &WayTogether) -> Vec<Vec<u32>> {
-    way.persons.iter().filter_map(|&person| joined.public_place(person)).map(|row| crowd.codes(row)).collect()
+/// Where the current registers describe the persons of a way.
+fn places(crowd: &Crowd<'_>, way: &WayTogether) -> Vec<Vec<u32>> {
+    way.persons.iter().filter_map(|&person| crowd.joined.public_place(person)).map(|row| crowd.codes(row)).collect()
 }
 
-/// Makes a box wide enough to show so many of these places, the nearest first; `false` where there are not so many.
+/// Widens a box until it contains this many of these places, the nearest first. Returns `false` if there are fewer.
 fn reach(crowd: &Crowd<'_>, bounds: &mut Bounds, places: &[Vec<u32>], needed: u64) -> bool {
     loop {
         let shown = crowd.hull(bounds);
-        let is_shown =
-            |place: &&Vec<u32>| place.iter().zip(&shown).all(|(code, &(low, high))| (low..=high).contains(code));
+        let is_shown = |place: &&Vec<u32>| bounds::holds(&shown, place);
         if places.iter().filter(is_shown).count() as u64 >= needed {
             return true;
         }
-        let width_with = |place: &Vec<u32>| {
-            let mut grown = bounds.clone();
-            include(&mut grown, place);
-            crowd.width(&grown)
-        };
+        let width_with = |place: &Vec<u32>| bounds::width_with(crowd.domains(), bounds, place.iter().copied());
         let outside = places.iter().filter(|place| !is_shown(place)).map(|place| (width_with(place), place));
         let Some((_, nearest)) = outside.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(b.1))) else { return false };
         include(bounds, nearest);

@@ -124,9 +124,9 @@ fn can_be_read_together(case: &Case, earlier: &[Earlier<'_>], k: usize, l: usize
         && earlier.iter().all(|(earlier, ..)| differences_tell_nothing(&last, earlier, k, l))
 }
 
-/// Whether whoever looks for anybody of the register, in any group of a release that shows no place, and in any choice of
-/// the earlier classes that may have held them, finds k persons, and l values or none. No release needs more than that,
-/// also where it may not depend on who is private.
+/// Whether a reader who looks for anybody of the register, in any group of a release that shows no place, and in any
+/// choice of the earlier classes that may have held them, finds k persons, and l values or none. No release needs more
+/// than that, also where it may not depend on who is private.
 fn nobody_is_made_out(case: &Case, last: &Files, earlier: &[Earlier<'_>], k: usize, l: usize) -> bool {
     let holds_place = |class: &[String], place: &[i32]| holds(&class[..class.len() - 1], place);
     let groups: Vec<BTreeSet<String>> =
@@ -264,7 +264,7 @@ fn two_releases_that_single_people_out_together_are_made_one_that_does_not() {
     let private =
         |numbers: &[i32]| numbers.iter().map(|&n| person(&format!("p{n}"), n, &format!("v{n}"))).collect::<Vec<_>>();
     let mut spec = spec(3, Algorithm::Mondrian, RegisterMethod::Refine);
-    // Where presence is hidden, classes are the same whoever takes part.
+    // If presence is hidden, classes are the same whoever takes part.
     spec.register.release = RegisterRows::Microdata;
     let old = case(private(&[1, 2, 3, 4, 5, 6, 7, 8]), town());
     let new = case(private(&[4, 5, 6]), town());

@@ -9,10 +9,11 @@ use proptest::prelude::*;
 use super::oracle::{
     Case, N_VALUES, asked, can_be_released, case, check, holds, quasi, released, run, spec, without_register,
 };
+use crate::encode::bounds::include;
 use crate::encode::{Domain, Encoded};
 use crate::register::anonymize_with_register;
-use crate::register::crowd::{Crowd, include};
-use crate::register::index::Index;
+use crate::register::crowd::Crowd;
+use crate::register::index::RowTree;
 use crate::requirement::Rules;
 
 /// Persons, some in the register, of whom some are described otherwise there.
@@ -74,7 +75,7 @@ proptest! {
                 return Ok(());
             }
         };
-        // The population as the attacker knows it: the register, and beside it whoever is in no register.
+        // The population as the attacker knows it: the register, and everybody who is in no register.
         let in_register: BTreeSet<&str> = case.register.iter().map(|person| person.0.as_str()).collect();
         let others = case.private.iter().filter(|person| !in_register.contains(person.0.as_str()));
         let public = case.register.iter().map(|person| &person.1).chain(others.map(|person| &person.1));
@@ -158,7 +159,7 @@ proptest! {
         let encoded = Encoded::new(&case.joined.rows, &columns).unwrap();
         let rules = Rules::k_only(1);
         let crowd = Crowd::new(&case.joined, &encoded, &rules, (&everybody, |_| true), Unmatched::Count);
-        let mut index = Index::new(&crowd);
+        let mut index = RowTree::new(&crowd);
         let rows = 0..crowd.rows.len() as u32;
         let mut free: BTreeSet<u32> = rows.filter(|&row| !crowd.register_rows(row).is_empty()).collect();
         let all: Vec<u32> = free.iter().copied().collect();

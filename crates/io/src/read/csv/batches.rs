@@ -16,7 +16,7 @@ pub(crate) struct CsvBatches<'a> {
     file: CsvFile<'a>,
     rows: RowCounter,
     schema: SchemaRef,
-    /// Whether the end of the file, or of what can be read of it, was reached.
+    /// Whether there are no more rows, because the file or the part of it that can be read has ended.
     is_done: bool,
 }
 

@@ -1,12 +1,12 @@
-//! Cutting text into records and cells.
+//! Cuts text into records and cells.
 //!
-//! A cell that starts with a quote is quoted: two quotes inside it are one, and after the closing one only a
-//! separator or the end of the record may follow. Any other cell is bare and ends at the next separator or line
-//! break; quotes inside it are text. Records end with LF or CRLF, the last one also with the file.
+//! A cell that starts with a quote is quoted: two quotes inside it stand for one, and after the closing quote only a
+//! separator or the end of the record may follow. Any other cell is bare and ends at the next separator or line break;
+//! quotes inside it are text. Records end with LF or CRLF, the last one also with the end of the file.
 
 use memchr::{memchr, memchr2};
 
-/// Where a cell lies in the text.
+/// The place of a cell in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     start: u32,
@@ -23,7 +23,7 @@ enum Form {
     Escaped,
 }
 
-/// A cell as it was meant.
+/// The content of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cell<'a> {
     /// Without quotes; may be a word for null.
@@ -32,12 +32,12 @@ pub(super) enum Cell<'a> {
     Quoted(&'a str),
 }
 
-/// Whether more text may follow.
+/// Whether the text is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AtEnd {
-    /// The text ends with the file.
+    /// The text ends where the file ends.
     Yes,
-    /// The text is cut anywhere.
+    /// The text may end in the middle of a record.
     No,
 }
 
@@ -50,8 +50,8 @@ pub(super) enum BadQuote {
     Unclosed,
 }
 
-/// Appends the cells of the record that starts at `start`, which is within the text, and returns where the next one
-/// starts. `None`, and no cells, where the text ends before the record does.
+/// Appends the cells of the record that starts at `start`, which is within the text, and returns where the next record
+/// starts. Where the text ends before the record does, the result is `None` and no cells are appended.
 pub(super) fn cut_record(
     bytes: &[u8],
     start: usize,
@@ -108,7 +108,7 @@ fn cut_cells(
     }
 }
 
-/// The quote that ends the cell; `None` where the text is cut before that is known.
+/// The quote that ends the cell; `None` if the text ends before that can be known.
 fn closing_quote(bytes: &[u8], start: usize, at_end: AtEnd) -> Result<Option<(usize, Form)>, BadQuote> {
     let mut form = Form::Quoted;
     let mut from = start;
@@ -142,7 +142,7 @@ impl Span {
         self.form == Form::Bare && self.start == self.end
     }
 
-    /// The cell in the text it was cut from. `scratch` holds it where it is not the text's own.
+    /// The cell in the text that it was cut from. `scratch` holds the cell if it is not a part of the text.
     pub(super) fn cell<'a>(self, text: &'a str, scratch: &'a mut String) -> Cell<'a> {
         let inner = &text[self.start as usize..self.end as usize];
         match self.form {

@@ -1,15 +1,15 @@
-//! Which character separates cells, found from the first records of a file.
+//! Finds the character that separates cells from the first records of a file.
 //!
-//! A candidate that cuts the first records into the same number of cells, more than one, wins; among several the one
-//! with most cells. Where none does, the one that cuts the header into most cells is taken, so that the reader can
-//! name the rows that don't fit; a header without any candidate makes a file of one column.
+//! A candidate wins if it cuts all first records into the same number of cells, and more than one; among several the one
+//! with most cells wins. If there is none, the candidate that cuts the header into most cells is taken, so that the reader
+//! can name the rows that don't fit. A header without any candidate makes a file of one column.
 
 use super::record::{AtEnd, cut_record};
 
-/// In the order of preference.
+/// The separators that are considered, in the order of preference.
 const CANDIDATES: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-/// How many records are looked at.
+/// How many records are looked at to choose a separator.
 const N_RECORDS: usize = 100;
 
 /// The separator of a file that begins with this text.
@@ -19,7 +19,7 @@ pub(super) fn find_separator(text: &str, at_end: AtEnd) -> u8 {
     most_header_cells(consistent).or_else(|| most_header_cells(counted.iter())).unwrap_or(CANDIDATES[0])
 }
 
-/// The first of those that cut the header into most cells, if that is more than one.
+/// The candidate that cuts the header into most cells, the first of several; `None` if no candidate cuts it.
 fn most_header_cells<'a>(candidates: impl Iterator<Item = &'a (u8, Vec<usize>)>) -> Option<u8> {
     let mut best = (1, None);
     for (separator, counts) in candidates {
@@ -46,7 +46,7 @@ fn cells_per_record(text: &str, separator: u8, at_end: AtEnd) -> Vec<usize> {
                 at = next;
             }
             Ok(None) => break,
-            // Counts as a record that does not fit: with another separator the quotes may be fine.
+            // A bad quote counts as a record that does not fit, because with another separator the quotes may be fine.
             Err(_) => {
                 counts.push(0);
                 break;

@@ -1,4 +1,4 @@
-//! The reader against cases by hand and against a naive reader, in blocks of any size.
+//! Compares the reader with cases by hand and with a naive reader, in blocks of any size.
 
 use proptest::prelude::*;
 
@@ -93,9 +93,9 @@ fn files_without_rows_are_refused() {
 fn invalid_bytes_are_placed_and_never_replaced() {
     for block_size in [1, 7, 100] {
         let read = |bytes: &[u8]| read_in_blocks(bytes, &CsvSpec::default(), block_size).unwrap_err();
-        assert_eq!(read(b"a,b\n1,2\n3,\xff\n5,6\n"), ["row 2: invalid UTF-8"]);
-        assert_eq!(read(b"a,\xff\n1,2\n"), ["header: invalid UTF-8"]);
-        assert_eq!(read(b"a,b\n1,2\n\xe4\xb8"), ["row 2: invalid UTF-8"]);
+        assert_eq!(read(b"a,b\n1,2\n3,\xff\n5,6\n"), ["row 2: bytes that are not UTF-8"]);
+        assert_eq!(read(b"a,\xff\n1,2\n"), ["header: bytes that are not UTF-8"]);
+        assert_eq!(read(b"a,b\n1,2\n\xe4\xb8"), ["row 2: bytes that are not UTF-8"]);
     }
 }
 
@@ -125,7 +125,7 @@ struct NaiveCell {
     quoted: bool,
 }
 
-/// Reads comma-separated text one character at a time. A record that can't be read ends it.
+/// Reads comma-separated text one character at a time, up to the first record that can't be read.
 fn naive_records(text: &str) -> (Vec<Vec<NaiveCell>>, Option<&'static str>) {
     let mut records = Vec::new();
     let mut record = Vec::new();

@@ -74,7 +74,7 @@ fn an_earlier_register_says_where_everybody_was_and_who_has_left() {
     let mut spec = survey_spec(&[("town", register("town.csv", Some("no")))]);
     spec.registers.get_mut("town").unwrap().previous = vec!["then.csv".into()];
     let town = "no,age,zip\nA,20,x\nB,30,y\nD,50,z\nE,20,x\n";
-    // B and D have moved, F has left, C was there and E was not; of G contradicting things are said.
+    // B and D have moved, F has left, C was there and E was not; the register contradicts itself about G.
     let then = "no,age,zip\nA,20.0,x\nB,30,z\nC,40,x\nD,50,x\nF,60,y\nG,1,x\nG,2,x\n";
     let loaded = load_all(&[("survey.csv", SURVEY), ("town.csv", town), ("then.csv", then)], &spec).unwrap();
     let places = loaded.earlier[0].places.iter();
@@ -94,9 +94,9 @@ fn rows_that_lack_something_are_left_out_or_refused() {
     assert_eq!(
         with(text, refuse).unwrap_err(),
         [
-            "town.csv: column 'age' is null in row 2, and missing = \"refuse\"",
-            "town.csv: column 'zip' is null in row 4, and missing = \"refuse\"",
-            "town.csv: column 'no' is null in row 3, and missing = \"refuse\"",
+            "town.csv: column 'age' is null in row 2, which missing = \"refuse\" does not allow",
+            "town.csv: column 'zip' is null in row 4, which missing = \"refuse\" does not allow",
+            "town.csv: column 'no' is null in row 3, which missing = \"refuse\" does not allow",
         ]
     );
 }
@@ -143,7 +143,7 @@ fn values_that_have_no_place_are_found_by_row() {
         found,
         [
             "town.csv: column 'age': 1 value is no integer, in rows 1 and 3",
-            "town.csv: column 'zip' holds '*' or ranges such as '[20,29]' itself, in row 2",
+            "town.csv: column 'zip' already holds '*' or ranges such as '[20,29]', in row 2",
         ]
     );
     let unknown = with("no,agee\nD,1\n", |_| {}).unwrap_err();
@@ -165,7 +165,7 @@ fn a_register_of_another_digest_is_refused() {
     });
     let found = found.unwrap_err().remove(0);
     assert!(found.starts_with("town.csv: its sha256 begins with "), "{found}");
-    assert!(found.ends_with(", and the spec pins one that begins with 000000000000"), "{found}");
+    assert!(found.ends_with(", but the spec pins one that begins with 000000000000"), "{found}");
 }
 
 #[test]
@@ -179,8 +179,8 @@ fn private_tables_that_can_t_be_joined_are_refused() {
         load_all(&files, &spec).unwrap_err(),
         [
             "survey.csv: person column 'id' repeats a person in row 2; with a register each person has one row",
-            "survey.csv: a column is called 'sensitive_group', which a release with a register needs for something else",
-            "survey.csv: a table is called 'sensitive', which a release with a register needs for something else",
+            "survey.csv: a column is called 'sensitive_group', a name that releases with a register use themselves",
+            "survey.csv: a table is called 'sensitive', a name that releases with a register use themselves",
         ]
     );
 }

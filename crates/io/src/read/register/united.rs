@@ -1,4 +1,4 @@
-//! [`United`]: the persons of several registers, each once, and their join with the private rows.
+//! [`United`]: the persons of several registers, each of them once, and their join with the private rows.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -18,28 +18,30 @@ pub(super) struct United {
     rows: RegisterRows,
     /// How many rows there were after each register.
     ends: Vec<usize>,
-    /// Who contradicting things were said of.
+    /// Persons about whom registers contradict each other.
     contradicting: HashSet<u64>,
 }
 
-/// Rows of registers: per column the ids of a dictionary that all share, and who they are of.
+/// Rows of registers: for each column ids in a dictionary that all registers share, and for each row its person.
 pub(super) struct RegisterRows {
     pub(super) columns: Vec<Vec<u32>>,
     pub(super) persons: Option<Vec<NamedPerson>>,
 }
 
-/// The full outer join.
+/// The full outer join of private rows and registers.
 pub(super) struct Joined {
-    /// Per column: private rows, register persons, then what registers say of private rows, the same or otherwise, then
-    /// what earlier registers said of anybody, unless it is what stands in the person's own row.
+    /// For each column the cells of these rows: first the private rows; then register persons who are not in the private
+    /// table; then what registers say about private persons, whether it agrees or not; then what earlier registers said
+    /// about anybody, unless the row of the person says the same.
     pub(super) columns: Vec<Vec<u32>>,
     pub(super) n_register: usize,
     pub(super) persons: Vec<InRegister>,
-    /// Where there is a key, the verifier's number of the key of each row behind the private ones.
+    /// If there is a key: for each row after the private ones the number that the verifier has for its key.
     pub(super) key_prints: Vec<u64>,
-    /// Per register its joined rows.
+    /// The joined rows of each register.
     pub(super) of_registers: Vec<Range<u32>>,
-    /// Per earlier register and person the joined row that says where it described them, [`NULL`] where it did not.
+    /// For each earlier register and person the joined row that shows how the register described them, [`NULL`] if it did
+    /// not.
     pub(super) places: Vec<Vec<u32>>,
 }
 
@@ -50,7 +52,7 @@ impl United {
         United { by, rows, ends: Vec::new(), contradicting: HashSet::new() }
     }
 
-    /// Takes in the persons of a register that are not there yet. `same` tells per column and text the first text of the
+    /// Adds the persons of a register that are not there yet. `same` gives for each column and text the first text of the
     /// same value.
     pub(super) fn add(&mut self, mut added: RegisterRows, same: &[&[u32]]) {
         let is_new = match (&self.rows.persons, &added.persons) {
@@ -70,8 +72,8 @@ impl United {
         self.ends.push(self.rows.len());
     }
 
-    /// Joins with the private rows, and compares with `earlier` registers. Also tells of how many persons contradicting
-    /// things were said.
+    /// Joins the persons with the private rows, and compares them with `earlier` registers. Also returns the number of
+    /// persons about whom the registers contradict each other.
     pub(super) fn join(
         mut self,
         private: &[&[u32]],
@@ -81,7 +83,8 @@ impl United {
     ) -> (Joined, u64) {
         let contradicting = self.contradicting.len() as u64;
         let mut in_register = vec![InRegister::Absent; n_private];
-        // Per register row whether it is nobody of the private table; and the rows of private persons.
+        // For each register row, whether its person is outside of the private table; and for each private person who is
+        // in a register, the private row and the register row.
         let mut is_other = vec![true; self.rows.len()];
         let mut said: Vec<(usize, usize)> = Vec::new();
         match (self.by, &self.rows.persons) {
@@ -110,7 +113,7 @@ impl United {
             in_register[private_row] = if is_same { InRegister::Same(joined) } else { InRegister::Differs(joined) };
         }
         let of_registers = self.ranges(&is_other, n_private);
-        // Without a key nothing says who is who, so there are no numbers and no places.
+        // Without a key nothing tells who is who, so there are no numbers of keys and no places in earlier registers.
         let others = self.rows.persons.iter().flatten().zip(&is_other).enumerate().filter(|(_, (_, other))| **other);
         let mut register_persons: HashMap<u64, (u32, usize)> = HashMap::new();
         if !earlier.is_empty() {
@@ -191,7 +194,7 @@ impl RegisterRows {
         self.columns.first().map_or(0, Vec::len)
     }
 
-    /// The row of each person, none where there are several that differ.
+    /// The row of each person; `None` if there are several rows that differ.
     fn said(&self, same: &[&[u32]]) -> HashMap<u64, Option<usize>> {
         let mut said: HashMap<u64, Option<usize>> = HashMap::new();
         for (row, person) in self.persons.iter().flatten().enumerate() {
@@ -221,7 +224,7 @@ impl RegisterRows {
     }
 }
 
-/// Keeps the entries for which it is said so.
+/// Keeps the entries that are marked in `kept`.
 pub(super) fn retain<T>(entries: &mut Vec<T>, kept: &[bool]) {
     let mut kept = kept.iter();
     entries.retain(|_| kept.next().is_some_and(|&kept| kept));
@@ -232,10 +235,10 @@ fn is_same_value(a: u32, b: u32, same: &[u32]) -> bool {
     a == b || (a != NULL && b != NULL && same[a as usize] == same[b as usize])
 }
 
-/// Rows of several columns, and who they are of.
+/// Rows of several columns, and the person of each.
 type OfPersons<'r> = (&'r [Vec<u32>], &'r [NamedPerson]);
 
-/// Per added row whether its person was not met before, and whoever is met with other values.
+/// For each added row whether its person is new; and the persons who were met before with other values.
 fn new_persons(
     (known_columns, known): OfPersons<'_>,
     (added_columns, added): OfPersons<'_>,
@@ -272,7 +275,7 @@ fn new_persons(
     (is_new, contradicting)
 }
 
-/// Per row of `others` a row of `known` with the same values, each known row given once.
+/// For each row of `others` a row of `known` with the same values. Each known row is given only once.
 fn equal_rows(
     (known, n_known): (&[&[u32]], usize),
     (others, n_others): (&[Vec<u32>], usize),
@@ -289,7 +292,7 @@ fn equal_rows(
         state.finish()
     };
     let hash_known = |row: u32| hash(&mut (0..n_columns).map(|column| known(column, row)));
-    // The last row of each kind, and per row the one before it of the same kind.
+    // The last row of each combination of values, and for each row the one before it with the same values.
     let mut last: HashTable<u32> = HashTable::new();
     let mut before = vec![NULL; n_known];
     let are_same = |a: u32, b: u32| (0..n_columns).all(|column| known(column, a) == known(column, b));
@@ -317,7 +320,7 @@ fn equal_rows(
     given
 }
 
-/// A person's number as a hash: those of private rows are small.
+/// The number of a person as a hash. The numbers of private rows are small, so they have to be spread.
 fn spread(person: u64) -> u64 {
     person.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

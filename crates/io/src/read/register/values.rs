@@ -1,11 +1,12 @@
-//! [`ColumnValues`]: the texts of a private column and of the registers' columns, and which of them are the same value.
+//! [`ColumnValues`]: the texts of a private column and of the columns of registers, and which of them are the same value.
 //!
-//! Values are compared in the private column's type: numbers and dates as such, text in Unicode's composed form (NFC).
-//! A register may write them in the private column's notation, or with a decimal point and ISO dates as Parquet does.
+//! Values are compared in the type of the private column: numbers and dates by value, text in Unicode's composed form (NFC).
+//! A register may write them in the notation of the private column, or with a decimal point and ISO dates as Parquet does.
 //!
-//! A register's text keeps its spelling where the private column can hold it beside the others. It gives way to a known
-//! text of the same value where texts are told apart by their spelling, as in hierarchies, and to one in the private
-//! column's notation where it is written in another. Whatever gave way is kept as [`Respelled`], for the verifier.
+//! A text of a register keeps its spelling if the private column can hold it beside the others. In two cases it is replaced
+//! by a text of the same value. If texts are told apart by their spelling, as in hierarchies, it is replaced by a known
+//! text. If the register uses another notation, it is replaced by a text in the notation of the private column. Every
+//! replaced text is kept as [`Respelled`] for the verifier.
 
 use std::collections::HashMap;
 
@@ -19,7 +20,7 @@ use crate::read::TextDictionary;
 pub(super) struct ColumnValues<'c> {
     private: &'c Column,
     dictionary: TextDictionary,
-    /// Per text the first one of the same value.
+    /// For each text, the first text of the same value.
     same: Vec<u32>,
     first: HashMap<ValueKey, u32>,
 }
@@ -27,7 +28,7 @@ pub(super) struct ColumnValues<'c> {
 /// A value that can be looked up.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum ValueKey {
-    /// A mantissa without zeros at its end, and how many of its digits stand behind the point.
+    /// A mantissa without zeros at its end, and how many of its digits are behind the point.
     Number(i128, u32),
     Float(u64),
     /// Days and timestamps alike.
@@ -36,15 +37,15 @@ enum ValueKey {
     Text(String),
 }
 
-/// The texts of a register's column in a joined one.
+/// The texts of a register column within the joined column.
 pub(super) struct Placed {
-    /// Per text its id there.
+    /// The id of each text in the joined column.
     pub(super) ids: Vec<u32>,
     pub(super) respelled: Option<Respelled>,
 }
 
 impl<'c> ColumnValues<'c> {
-    /// Of a private column, whose texts keep their ids.
+    /// Begins with a private column, whose texts keep their ids.
     pub(super) fn new(private: &'c Column) -> Self {
         let mut values = ColumnValues {
             private,
@@ -68,7 +69,7 @@ impl<'c> ColumnValues<'c> {
         id
     }
 
-    /// Per text the first one of the same value.
+    /// For each text, the first text of the same value.
     pub(super) fn same(&self) -> &[u32] {
         &self.same
     }
@@ -78,8 +79,8 @@ impl<'c> ColumnValues<'c> {
         self.dictionary.into_texts()
     }
 
-    /// How a register writes the values of its column: as the private column or, if not all texts can be read so, with a
-    /// decimal point and ISO dates. The texts that can't be read either way are told by their ids.
+    /// The notation of a register column: that of the private column or, if not all texts can be read in it, a decimal point
+    /// and ISO dates. If both fail, the error tells for each text whether it can't be read.
     pub(super) fn notation_of(&self, texts: &Texts) -> Result<Notation, Vec<bool>> {
         let unread = |notation: &Notation| -> Vec<bool> {
             texts.iter().map(|text| read(text, self.private.value_type, notation).is_none()).collect()
@@ -92,7 +93,7 @@ impl<'c> ColumnValues<'c> {
         if unread(&plain).contains(&true) { Err(misfits) } else { Ok(plain) }
     }
 
-    /// A text that the joined column can hold for this one: itself, or one of the same value.
+    /// A text that the joined column can hold for this one: the text itself, or one of the same value.
     fn spelling(&self, text: &str, key: &ValueKey, is_placed: &dyn Fn(&str) -> bool) -> Option<String> {
         let Column { value_type, notation, hierarchy, .. } = self.private;
         let is_readable = Value::parse(text, *value_type, notation).is_some();
@@ -108,7 +109,7 @@ impl<'c> ColumnValues<'c> {
         is_placed(&spelled).then_some(spelled)
     }
 
-    /// Texts of a register in this notation that have no place: `is_placed` says of a spelling whether it has one.
+    /// The texts of a register that have no place in the private column. `is_placed` tells whether a spelling has one.
     pub(super) fn without_place(
         &self,
         texts: &Texts,
@@ -122,7 +123,7 @@ impl<'c> ColumnValues<'c> {
         texts.iter().map(|text| has_place(text).is_none()).collect()
     }
 
-    /// Takes in the texts of a register, all of which have a place.
+    /// Adds the texts of a register, which all have a place.
     pub(super) fn place(
         &mut self,
         column: usize,
@@ -168,7 +169,7 @@ impl ValueKey {
 
 const DAY: i128 = 86_400_000_000_000;
 
-/// The value of a text, which may be written as a wider type: `12.0` in a column of integers.
+/// The value of a text, which may be written like a value of a wider type: `12.0` in a column of integers.
 fn read(text: &str, value_type: ValueType, notation: &Notation) -> Option<ValueKey> {
     let as_type = |value_type| Value::parse(text, value_type, notation);
     let value = as_type(value_type).or_else(|| match value_type {
@@ -184,7 +185,7 @@ fn read(text: &str, value_type: ValueType, notation: &Notation) -> Option<ValueK
     let key = match value {
         Value::Integer(whole) => ValueKey::Number(i128::from(whole), 0),
         Value::Decimal(decimal) => number(decimal),
-        // Without an exponent, and with as few digits as mean this number.
+        // The shortest digits of this number, without an exponent.
         Value::Float(float) if value_type != ValueType::Float => {
             number(kohort_model::Decimal::parse(&float.to_string(), false)?)
         }
@@ -215,7 +216,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether two texts of a column are one value, each in its notation.
+    /// Whether two texts of a column have the same value, each in its own notation.
     fn are_same(a: &str, b: &str, value_type: ValueType) -> bool {
         let read = |text| read(text, value_type, &Notation::default());
         read(a).is_some() && read(a) == read(b)

@@ -1,4 +1,4 @@
-//! Labels that a rule made: what they stand for does not depend on the values the rule saw.
+//! Labels that a rule made: the values they can stand for do not depend on the values that the rule has seen.
 
 use kohort_model::Texts;
 use kohort_model::hierarchy::DateLevel;
@@ -70,7 +70,7 @@ fn a_masked_number_is_compared_by_its_digits() {
     assert!(could(&zips, "885**", &less), "nothing is said of order");
 }
 
-/// All texts over two letters of at most so many.
+/// All texts over two letters, up to a length.
 fn texts(longest: usize) -> Vec<String> {
     let mut texts = vec![String::new()];
     for _ in 0..longest {
@@ -83,7 +83,7 @@ fn texts(longest: usize) -> Vec<String> {
     texts
 }
 
-/// With three letters no value is longer than its mask; with more, any may be.
+/// With at most three letters no value is longer than its mask. With more letters some values are.
 const LONGEST: [usize; 2] = [3, 6];
 
 fn masked(side: MaskSide, longest: usize) -> Meaning {
@@ -135,7 +135,7 @@ fn patterns_match_masks_as_they_match_texts() {
             let read = || Pattern::new(pattern, None, LetterCase::Matters);
             let expected = held.iter().any(|text| read().matches(text));
             assert_eq!(could(&meaning, label, &Condition::Like(read())), expected, "{label} LIKE '{pattern}'");
-            // Other letters are there too, so only patterns that leave no letter open are missed by none.
+            // Values with other letters are not listed here, so they may miss a pattern that all listed values match.
             if held.iter().any(|text| !read().matches(text)) {
                 assert!(could(&meaning, label, &Condition::NotLike(read())), "{label} NOT LIKE '{pattern}'");
             }

@@ -1,4 +1,4 @@
-//! Random tables, random predicates: what SQL returns against the values behind each label, listed one by one.
+//! Random tables and predicates: the answer of SQL is compared with the values behind each label, listed one by one.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::meaning::Comparison;
 
 const VALUES: Range<i64> = 0..8;
 
-/// A cell of a protected column: its label, and what it can stand for. `None` is a masked cell.
+/// A cell of a protected column: its label, and the values it can stand for. `None` is a hidden cell.
 type Cell = Option<(String, Vec<i64>)>;
 
 /// `a` has a tree, `b` ranges, `n` is plain.
@@ -122,7 +122,7 @@ impl Predicate {
 }
 
 impl Row {
-    /// What a cell can stand for, nothing where it is NULL.
+    /// The values that a cell can stand for, none if it is NULL.
     fn values(&self, column: char) -> Vec<i64> {
         match column {
             'a' => self.a.as_ref().map_or(Vec::new(), |(_, values)| values.clone()),
@@ -131,8 +131,8 @@ impl Row {
         }
     }
 
-    /// A comparison, or its negation: whether values exist for which it holds. For a plain column this is SQL's own answer,
-    /// NULL taken for false, which WHERE does too once negations are at the comparisons.
+    /// Whether values exist for which a comparison, or its negation, is true. For a plain column this is SQL's own answer with
+    /// NULL as false, as in WHERE once negations are at the comparisons.
     fn comparison(&self, columns: &[char], denied: bool, holds: impl Fn(&[i64]) -> bool) -> bool {
         let first = self.values(columns[0]);
         let second = columns.get(1).map_or(vec![0], |&column| self.values(column));
@@ -206,7 +206,7 @@ proptest! {
         let expected = (0..rows.len()).filter(|&row| rows[row].satisfies(&predicate, false)).map(|row| row.to_string());
         let sql = format!("SELECT id FROM p WHERE {}", predicate.sql());
         prop_assert_eq!(run(&context, &sql), sorted(expected.collect()), "{}", sql);
-        // The same question from further away.
+        // The same question through a subquery.
         let expected = rows.iter().filter(|row| row.satisfies(&predicate, true)).count();
         let sql = format!(
             "WITH q AS (SELECT b, a AS x, n FROM p), r AS (SELECT n, x AS a, b FROM q) \

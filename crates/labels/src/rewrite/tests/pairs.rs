@@ -1,4 +1,4 @@
-//! Joins through pairs against the same joins row by row, and finding pairs against comparing all.
+//! Joins through pairs give the rows of the same joins made row by row, and pairs are those that comparing all cells finds.
 
 use std::sync::Arc;
 
@@ -96,7 +96,7 @@ async fn what_is_no_equality_keeps_comparing_rows() {
     assert!(plan.contains("NestedLoopJoinExec"), "{plan}");
 }
 
-/// Finds what comparing every cell finds.
+/// Checks that the finder finds the same cells as comparing every cell.
 fn assert_found(kind: Side, asked: Side, cells: &[Option<String>], others: &[String]) -> Result<(), TestCaseError> {
     let function = CouldMatch::new(kind.clone(), Comparison::Equal, asked.clone());
     let finder = PairFinder::new(cells.iter().cloned().collect::<StringArray>(), kind, asked).unwrap();

@@ -1,4 +1,4 @@
-//! Labels are followed wherever a query carries them.
+//! The rule follows labels through every part of a query.
 
 use super::*;
 

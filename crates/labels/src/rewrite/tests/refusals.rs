@@ -1,4 +1,4 @@
-//! What has no meaning for labels is refused, by the name of the column and of what was tried.
+//! A query without a meaning for labels is refused. The message names the column and the operation.
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::{LogicalPlanBuilder, col, lit};
@@ -113,11 +113,11 @@ async fn refusals_name_the_column_and_what_was_tried() {
     SELECT zipcode FROM v EXCEPT SELECT zipcode FROM t
         column 'v.zipcode' holds labels, and INTERSECT or EXCEPT compares it with something else
     SELECT unnest(array_agg(zipcode)) FROM v
-        column 'v.zipcode' holds labels, which can't go through unnest
+        column 'v.zipcode' holds labels, which can't be used in unnest
     WITH RECURSIVE r AS (SELECT zipcode z FROM v UNION ALL SELECT z FROM r WHERE false) SELECT * FROM r
-        column 'v.zipcode' holds labels, which can't go through WITH RECURSIVE
+        column 'v.zipcode' holds labels, which can't be used in WITH RECURSIVE
     INSERT INTO t (zipcode) SELECT zipcode FROM v
-        column 'v.zipcode' holds labels, which can't go through INSERT, UPDATE or DELETE
+        column 'v.zipcode' holds labels, which can't be used in INSERT, UPDATE or DELETE
     SELECT v.id FROM v FULL JOIN w ON lower(v.zipcode) = w.zipcode
         column 'v.zipcode' holds labels, and the function lower can't be computed from labels
     SELECT id FROM v ORDER BY zipcode = '88512'
@@ -139,7 +139,7 @@ async fn a_literal_of_another_type_is_an_error_that_names_the_column() {
     {
         let error = rows(&context, &format!("SELECT id FROM v WHERE {predicate}")).await.unwrap_err().to_string();
         assert!(error.contains(&format!("column '{column}' of 'v'")), "{error}");
-        assert!(error.ends_with(&format!("no {value_type}")), "{error}");
+        assert!(error.ends_with(&format!("not of type {value_type}")), "{error}");
     }
 }
 

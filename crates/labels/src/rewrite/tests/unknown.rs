@@ -1,4 +1,4 @@
-//! Lists of constants against SQL's three truths, evaluated one row at a time.
+//! IN lists give true, false or unknown as SQL defines it, which is evaluated here one row at a time.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ enum Predicate {
 }
 
 fn predicate() -> impl Strategy<Value = Predicate> {
-    // Beyond three values DataFusion keeps lists.
+    // DataFusion keeps lists of more than three values as lists.
     let list = || prop_oneof![vec(0..5i64, 1..3), vec(0..9i64, 4..6)];
     let comparison = prop_oneof![
         list().prop_map(Predicate::In),
@@ -123,6 +123,10 @@ async fn lists_may_stand_wherever_a_query_has_expressions() {
         ("SELECT n IN (1) AND n IN (2), count(*) FROM t GROUP BY n IN (1) AND n IN (2)", "NULL|1 false|2"),
         ("SELECT n IN (1, 3), count(*) FROM t GROUP BY ROLLUP (n IN (1, 3))", "NULL|1 NULL|3 false|1 true|1"),
         ("SELECT count(*) FROM t GROUP BY GROUPING SETS ((n = 1 OR n = 2), (n NOT IN (1)), ())", "1 1 1 1 2 3"),
+        (
+            "SELECT count(*) FILTER (WHERE ((n = 2) IS TRUE OR n IN (0)) AND (n = 2) IS TRUE AND NOT n IN (1)) FROM t",
+            "1",
+        ),
         ("SELECT n FROM t ORDER BY n IN (1) AND n IN (2) NULLS FIRST, n LIMIT 1", "NULL"),
         ("SELECT DISTINCT ON (n IN (2) AND n IN (1)) n IS NULL FROM t ORDER BY n IN (2) AND n IN (1)", "false true"),
         ("SELECT count(*) OVER (PARTITION BY n NOT IN (1) OR n NOT IN (2)) FROM t", "1 2 2"),

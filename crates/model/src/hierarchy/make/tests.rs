@@ -1,4 +1,4 @@
-//! Rules against trees written out by hand, and against arbitrary values.
+//! Compares the trees that rules make with trees written by hand, and checks properties for arbitrary values.
 
 use proptest::prelude::*;
 
@@ -82,7 +82,7 @@ fn steps_that_do_not_nest_are_refused() {
 fn steps_need_numbers() {
     assert_eq!(
         message(&Rule::Steps(vec![5.0]), ValueType::Date, &["1984-03-17"]),
-        "steps need numbers, and the column's values are of type date"
+        "steps need numbers, but the column's values are of type date"
     );
     assert_eq!(
         message(&Rule::Steps(vec![5.0]), ValueType::Integer, &["1", "x", "y"]),
@@ -138,7 +138,7 @@ fn values_that_hold_masks_already_are_refused() {
     );
     assert_eq!(
         message(&mask, ValueType::Text, &["a*c"]),
-        "labels that would stand for two groups, because values hold '*' themselves: 1"
+        "labels that would stand for two groups, because values already contain '*': 1"
     );
 }
 
@@ -175,7 +175,7 @@ fn date_levels_that_do_not_nest_are_refused() {
     );
     assert_eq!(
         message(&Rule::Dates(vec![DateLevel::Year]), ValueType::Text, &["1984"]),
-        "date levels need dates, and the column's values are of type text"
+        "date levels need dates, but the column's values are of type text"
     );
     assert_eq!(
         message(&Rule::Dates(vec![DateLevel::Day]), ValueType::Timestamp, &["1984-03-17", "1984-03-17T10:00"]),

@@ -1,4 +1,4 @@
-//! What audiences must not learn together, and what some of them must not learn at all.
+//! Reads what coalitions of audiences, and single audiences, must not learn.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::{Coalition, Requirement, Role, Steer};
 
 type AudienceSpecs = BTreeMap<String, AudienceSpec>;
 
-/// Columns are kept from audiences that exist and don't know them.
+/// Checks that `sensitive_to` names only audiences that exist and don't know the column.
 pub(super) fn check_sensitive_to(reader: &mut Reader<'_>, audiences: &AudienceSpecs, tables: &[TableDraft]) {
     for column in tables.iter().flat_map(|table| &table.columns) {
         let place = &column.sensitive_to_place;
@@ -29,7 +29,7 @@ pub(super) fn check_sensitive_to(reader: &mut Reader<'_>, audiences: &AudienceSp
     }
 }
 
-/// Every name is an audience's, and none is listed twice.
+/// Checks that every name is that of an audience, and that none is listed twice.
 fn check_names(reader: &mut Reader<'_>, place: &Place, names: &[String], audiences: &AudienceSpecs) {
     for (position, name) in names.iter().enumerate() {
         if names[..position].contains(name) {
@@ -41,7 +41,7 @@ fn check_names(reader: &mut Reader<'_>, place: &Place, names: &[String], audienc
     }
 }
 
-/// `[collusion]` and `[collusion.NAME]`.
+/// Reads `[collusion]` and `[collusion.NAME]`.
 pub(super) fn read_collusion(
     reader: &mut Reader<'_>,
     spec: &Section<'_>,
@@ -124,7 +124,7 @@ fn read_coalition(
     }
 }
 
-/// `sensitive = { disease = { l = 2 } }`: per column what the audiences must not learn together.
+/// Reads `sensitive = { disease = { l = 2 } }`: for each column, what the audiences must not learn together.
 fn read_sensitive(
     reader: &mut Reader<'_>,
     section: &Section<'_>,
@@ -162,7 +162,7 @@ fn read_sensitive(
     requirements
 }
 
-/// Which columns may decide how rows are grouped.
+/// Reads which columns may decide how rows are grouped.
 pub(super) fn read_steer(reader: &mut Reader<'_>, spec: &Section<'_>, audiences: &AudienceSpecs) -> Steer {
     let steer = reader.word(spec, "steer", keys::STEERS);
     if spec.has("steer") && audiences.is_empty() {

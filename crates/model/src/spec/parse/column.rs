@@ -1,4 +1,4 @@
-//! One column of a spec: its role, its type, where its hierarchy comes from, what its classes must satisfy.
+//! Reads one column of a spec: its role, its type, the source of its hierarchy, and its requirements.
 
 use std::path::PathBuf;
 
@@ -14,20 +14,20 @@ use crate::{Distance, Requirement, Role, ValueType};
 pub(super) struct ColumnDraft {
     pub(super) place: Place,
     pub(super) name: String,
-    /// None where it is missing or unknown, which has been noted.
+    /// `None` if the role is missing or unknown, which has been noted.
     pub(super) role: Option<Role>,
-    /// The table it references, and where that is said.
+    /// The table that the column references, and the place of this setting.
     pub(super) references: Option<(String, Place)>,
     value_type: Option<ValueType>,
     hierarchy: Option<HierarchySource>,
     pub(super) requirements: Vec<Requirement>,
-    /// The audiences that must not learn this quasi column, and where that is said.
+    /// The audiences that must not learn this quasi column, and the place of this setting.
     pub(super) sensitive_to: Vec<String>,
     pub(super) sensitive_to_place: Place,
 }
 
 impl ColumnDraft {
-    /// A column that the spec does not list, because its use says its role.
+    /// A column that the spec does not list, because its role follows from its use.
     pub(super) fn implied(name: &str, role: Role, place: Place) -> Self {
         let name = name.to_owned();
         ColumnDraft { role: Some(role), ..ColumnDraft::nothing_yet(name, place) }
@@ -47,7 +47,7 @@ impl ColumnDraft {
         }
     }
 
-    /// Whether distances along its hierarchy are defined.
+    /// Whether the hierarchical distance is defined.
     pub(super) fn has_hierarchy(&self) -> bool {
         self.hierarchy.is_some()
     }
@@ -197,7 +197,8 @@ fn read_rule(reader: &mut Reader<'_>, rules: &Section<'_>) -> Option<HierarchySo
     Some(HierarchySource::Rule(rule))
 }
 
-/// Of a quasi column whose cells are generalized only `l` and the equal distance are defined.
+/// Notes a fault for each requirement that is not defined for a quasi column. Because its cells are generalized, only
+/// `l`, and `t` with the equal distance, are defined.
 pub(super) fn check_hidden(reader: &mut Reader<'_>, section: &Section<'_>) {
     for key in keys::REQUIREMENTS.iter().filter(|key| !["l", "p", "t", "distance"].contains(key)) {
         if section.has(key) {
@@ -210,7 +211,7 @@ pub(super) fn check_hidden(reader: &mut Reader<'_>, section: &Section<'_>) {
     }
 }
 
-/// The requirements of a column that has a hierarchy or not.
+/// The requirements of a column.
 pub(super) fn read_requirements(
     reader: &mut Reader<'_>,
     section: &Section<'_>,

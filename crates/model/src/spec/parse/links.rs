@@ -1,4 +1,4 @@
-//! What one part of a spec says about another: parents, audiences, registers.
+//! Reads the parts of a spec that refer to other parts: parents, references, audiences and registers.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,14 +12,15 @@ use super::section::{Entry, Place, Reader, Section, wrong_kind};
 use super::table::TableDraft;
 use crate::Role;
 
-/// Every table hangs off another or is one of persons, and following the parents leads to persons. Trees of different
-/// persons' tables are disjoint, since a table has one parent and a child table no persons of its own.
+/// Checks that every table has a parent or is a person table, and that following the parents leads to a person table.
+/// Trees of different person tables have no table in common, because a table has one parent and a child table names no
+/// persons.
 pub(super) fn check_parents(reader: &mut Reader<'_>, tables: &[TableDraft]) {
     let first_root = tables.iter().position(|table| !table.is_child);
     for (position, table) in tables.iter().enumerate() {
         let has_children = tables.iter().filter_map(|other| other.parent.as_ref()).any(|link| link.table == table.name);
-        let not_of_persons = if table.is_child { Some("the table hangs off another") } else { None };
-        let reason = not_of_persons.or((!has_children).then_some("no table hangs off this one"));
+        let not_of_persons = if table.is_child { Some("the table is a child table") } else { None };
+        let reason = not_of_persons.or((!has_children).then_some("the table has no child table"));
         if let (Some(place), Some(reason)) = (&table.childless_place, reason) {
             reader.note(place, SpecErrorKind::ChildlessElsewhere { reason });
         }
@@ -56,10 +57,10 @@ pub(super) fn check_parents(reader: &mut Reader<'_>, tables: &[TableDraft]) {
     }
 }
 
-/// Whether a table that nothing hangs off has a column that is released: one that is shown, or a key that references use.
+/// Whether a table without child tables has a column that is released: one that is shown, or a key that references use.
 fn shows_something(table: &TableDraft, tables: &[TableDraft]) -> bool {
     let is_shown = |column: &ColumnDraft| match column.role {
-        // A column without a role is complained of elsewhere.
+        // A missing role is a fault of its own, noted elsewhere.
         None | Some(Role::Quasi | Role::Sensitive | Role::Plain) => true,
         Some(Role::Key) => column.references.is_some(),
         Some(Role::Identifier | Role::PersonK | Role::Drop) => false,
@@ -81,7 +82,7 @@ fn leads_back(tables: &[TableDraft], start: &TableDraft) -> bool {
     false
 }
 
-/// Second foreign keys lead to a table with a key, and are renumbered with it.
+/// Checks that second foreign keys name a table with a key, and that keys are renumbered.
 pub(super) fn check_references(reader: &mut Reader<'_>, spec: &Section<'_>, keys: Keys, tables: &[TableDraft]) {
     let columns = tables.iter().flat_map(|table| &table.columns);
     let references: Vec<&(String, Place)> = columns.filter_map(|column| column.references.as_ref()).collect();
@@ -107,7 +108,8 @@ pub(super) fn check_references(reader: &mut Reader<'_>, spec: &Section<'_>, keys
     }
 }
 
-/// Trees of rows are for tables whose rows point to each other, everything else for a single table.
+/// Checks that the algorithm fits: Miracle and MiracleX are for tables whose rows point to each other, all others for a
+/// single table.
 pub(super) fn check_algorithm(reader: &mut Reader<'_>, place: &Place, algorithm: Algorithm, tables: &[TableDraft]) {
     let has_references = tables.iter().flat_map(|table| &table.columns).any(|column| column.references.is_some());
     let links_rows = tables.len() > 1 || has_references;
@@ -128,7 +130,8 @@ pub(super) fn check_algorithm(reader: &mut Reader<'_>, place: &Place, algorithm:
     reader.note(place, SpecErrorKind::AlgorithmForOther { algorithm: algorithm.word(), needed });
 }
 
-/// Reads the audiences. Their columns are quasi: those that the only table does not list become so.
+/// Reads the audiences. Their columns are quasi. If there is only one table, columns that it does not list are added to
+/// it.
 pub(super) fn read_audiences(
     reader: &mut Reader<'_>,
     spec: &Section<'_>,

@@ -1,7 +1,8 @@
-//! Walking TOML by hand: every value with its place, every problem kept, never stopping at one.
+//! Reads TOML key by key. The reader knows the place of every value, and collects all faults instead of stopping at the
+//! first.
 //!
-//! Getters return `None` both where a key is absent and where its value is wrong; in the second case the problem has
-//! been noted, so that callers go on with a default and no spec comes out in the end.
+//! Getters return `None` if a key is absent, and also if its value is wrong. In the second case the fault has been
+//! noted, so callers can go on with a default, and no spec is returned in the end.
 
 use std::ops::RangeInclusive;
 
@@ -11,13 +12,13 @@ use toml::de::{DeTable, DeValue};
 use super::super::keys::nearest;
 use super::super::{SpecError, SpecErrorKind};
 
-/// Notes problems, and knows the line of every place.
+/// Collects faults, and knows the line of every place.
 pub(super) struct Reader<'t> {
     text: &'t str,
     problems: Vec<SpecError>,
 }
 
-/// Where something stands.
+/// The line and the key of a value.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) line: Option<usize>,
@@ -77,7 +78,7 @@ impl<'t> Reader<'t> {
         self.problems.push(SpecError { line: place.line, key: place.key.clone(), fault });
     }
 
-    /// The problems in the order of their lines, those of the whole spec last.
+    /// The faults in the order of their lines, those of the whole spec last.
     pub(super) fn into_problems(mut self) -> Vec<SpecError> {
         self.problems.sort_by_key(|problem| problem.line.unwrap_or(usize::MAX));
         self.problems
@@ -93,7 +94,7 @@ impl<'t> Reader<'t> {
         section
     }
 
-    /// The table under a key. Keys other than the known ones are problems.
+    /// The table under a key. Notes a fault for each key that is not known.
     pub(super) fn section<'s>(
         &mut self,
         parent: &Section<'s>,
@@ -105,13 +106,13 @@ impl<'t> Reader<'t> {
         Some(section)
     }
 
-    /// The table under a key, whose keys are names of the user's choice.
+    /// The table under a key whose own keys are names that the user chooses.
     pub(super) fn names<'s>(&mut self, parent: &Section<'s>, key: &str) -> Option<Section<'s>> {
         let entry = parent.entry(key)?;
         self.table(entry, self.place(parent, entry))
     }
 
-    /// The table that an entry holds, or a problem.
+    /// The table that an entry holds. Notes a fault if it holds something else.
     pub(super) fn table<'s>(&mut self, entry: Entry<'s>, place: Place) -> Option<Section<'s>> {
         match entry.value.get_ref() {
             DeValue::Table(table) => Some(Section::new(table, place)),
@@ -135,12 +136,12 @@ impl<'t> Reader<'t> {
         Place { line: Some(self.line(entry.key_start)), key: join_key(&section.place.key, entry.name) }
     }
 
-    /// The place of a key, or of the section where it is missing.
+    /// The place of a key, or of the section if the key is missing.
     pub(super) fn place_of(&self, section: &Section<'_>, key: &str) -> Place {
         section.entry(key).map_or_else(|| section.place.clone(), |entry| self.place(section, entry))
     }
 
-    /// A value that one of the readers below understands, or a problem at its place.
+    /// The value of a key, read by `understand`. Notes a fault at its place if it can't be read.
     fn read<'s, T>(
         &mut self,
         section: &Section<'s>,
@@ -161,7 +162,7 @@ impl<'t> Reader<'t> {
         self.read(section, key, understand_text)
     }
 
-    /// A text that must be there.
+    /// The text of a key that must be present.
     pub(super) fn required_text<'s>(
         &mut self,
         section: &Section<'s>,
@@ -195,7 +196,7 @@ impl<'t> Reader<'t> {
         })
     }
 
-    /// A whole number from 1 that fits 32 bits: a k, an l, a count.
+    /// A whole number of at least 1 that fits 32 bits, such as a k, an l or a count.
     pub(super) fn count(&mut self, section: &Section<'_>, key: &str) -> Option<u32> {
         self.whole(section, key, 1..=i128::from(u32::MAX), "a whole number of at least 1").map(|count| count as u32)
     }
@@ -207,7 +208,7 @@ impl<'t> Reader<'t> {
         })
     }
 
-    /// A list of numbers, of which the caller knows what is allowed.
+    /// A list of numbers. The caller checks which numbers are allowed.
     pub(super) fn numbers(&mut self, section: &Section<'_>, key: &str, expected: &'static str) -> Option<Vec<f64>> {
         self.read(section, key, |value| {
             let DeValue::Array(items) = value else { return Err(wrong_kind(expected, value)) };
@@ -267,7 +268,10 @@ impl<'s> Section<'s> {
     }
 }
 
-/// The word among these, or the fault that it is none.
+/// The value that `words` has for a word of the spec.
+///
+/// # Errors
+/// If the word is not known.
 pub(super) fn understand_word<T: Copy>(word: &str, words: &[(&'static str, T)]) -> Result<T, SpecErrorKind> {
     words.iter().find(|(known, _)| *known == word).map(|&(_, value)| value).ok_or_else(|| {
         let known: Vec<&'static str> = words.iter().map(|&(known, _)| known).collect();

@@ -1,4 +1,4 @@
-//! One table of a spec: its file, how it is read, its keys and its columns.
+//! Reads one table of a spec: its file, how it is read, its keys and its columns.
 
 use std::path::PathBuf;
 
@@ -11,19 +11,19 @@ use super::column::{ColumnDraft, read_column};
 use super::section::{Entry, Place, Reader, Section, wrong_kind};
 use crate::Role;
 
-/// A table as far as it could be read, with the places that later checks speak of.
+/// A table as far as it could be read, with the places that later checks refer to.
 pub(super) struct TableDraft {
     pub(super) place: Place,
     pub(super) name: String,
     pub(super) file: PathBuf,
     pub(super) csv: CsvSpec,
     pub(super) person: Option<String>,
-    /// Whether a person is given, readable or not.
+    /// Whether `person` is set, readable or not.
     pub(super) names_persons: bool,
     pub(super) person_place: Place,
     pub(super) key: Option<String>,
     pub(super) parent: Option<ParentSpec>,
-    /// Whether a parent is given, readable or not.
+    /// Whether `parent` is set, readable or not.
     pub(super) is_child: bool,
     pub(super) parent_place: Place,
     pub(super) orphans: Orphans,
@@ -99,7 +99,7 @@ pub(super) fn read_table<'s>(reader: &mut Reader<'_>, tables: &Section<'s>, entr
     Some(table)
 }
 
-/// The column that names the person; with `person = true` each row is one, and the table's key names it.
+/// The column that names the person. With `person = true`, each row is a person, and the table's key names it.
 fn read_person(reader: &mut Reader<'_>, section: &Section<'_>, key: Option<&str>) -> Option<String> {
     let value = section.entry("person")?.value.get_ref();
     let place = reader.place_of(section, "person");
@@ -118,7 +118,7 @@ fn read_person(reader: &mut Reader<'_>, section: &Section<'_>, key: Option<&str>
     }
 }
 
-/// Whether `<name>.csv` is a file in the release folder and nowhere else.
+/// Whether `<name>.csv` is a valid file name that does not leave the release folder.
 fn can_name_a_file(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with('.')
@@ -162,7 +162,8 @@ fn read_csv(reader: &mut Reader<'_>, section: &Section<'_>) -> CsvSpec {
     }
 }
 
-/// Columns that `person`, `key` and `foreign_key` name are keys, listed or not. Any other key references a table.
+/// Columns that `person`, `key` and `foreign_key` name are keys, whether they are listed or not. Any other key must
+/// reference a table.
 fn check_keys_of(reader: &mut Reader<'_>, section: &Section<'_>, table: &mut TableDraft) {
     let foreign_key = table.parent.as_ref().map(|parent| parent.foreign_key.clone());
     let uses = [

@@ -1,4 +1,4 @@
-//! Specs as users write them, right and wrong; messages word for word.
+//! Right and wrong specs as users write them, and the exact messages.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -33,7 +33,7 @@ ward    = "plain"
 note    = "drop"
 "#;
 
-/// Every problem with its hint, as a user sees them.
+/// Every fault with its hint, as a user sees them.
 fn problems(text: &str) -> String {
     let SpecErrors(problems) = Spec::parse(text).unwrap_err();
     let mut shown = String::new();
@@ -140,8 +140,8 @@ fn blocks_need_persons_to_be_ordered_by() {
              file = \"a.csv\"\n\
              columns = { q = \"quasi\" }\n"
         ),
-        "line 3: datafly.block: blocks follow the order of persons, and no table names its persons\n  \
-         add for example person = \"patient_id\" to the table, which is not released, or take block out\n\
+        "line 3: datafly.block: blocks follow the order of persons, but no table names its persons\n  \
+         add for example person = \"patient_id\" to the table (that column is not released), or take block out\n\
          line 3: datafly.block: must be a whole number of at least 1, not 0\n\
          line 5: full_domain.objective: must be lm or dm, not 'ncp'\n"
     );
@@ -217,9 +217,9 @@ fn settings_of_sensitive_columns_have_ranges() {
          line 8: tables.a.columns.c.recursive_cl: must be [c, l] with c above 0 and a whole l of at least 1, not 1.5\n\
          line 8: tables.a.columns.c.distance: the hierarchical distance needs a hierarchy\n  \
          add for example hierarchy = \"disease.csv\", or use distance \"equal\" or \"ordered\"\n\
-         line 9: tables.a.columns.d.type: a column that is plain is not generalized and takes none\n  \
-         give the column role \"quasi\" or \"sensitive\", or take it out\n\
-         line 9: tables.a.columns.d.l: a requirement needs a sensitive column, and this one is plain\n  \
+         line 9: tables.a.columns.d.type: a column that is plain is not generalized, so it takes neither a type nor a hierarchy\n  \
+         give the column role \"quasi\" or \"sensitive\", or take type and hierarchy out\n\
+         line 9: tables.a.columns.d.l: a requirement needs a sensitive column, but this one is plain\n  \
          give the column role \"sensitive\", or take the requirement out\n"
     );
 }
@@ -236,7 +236,7 @@ fn hierarchies_have_few_forms() {
              f = { role = \"quasi\", type = \"text\", hierarchy = { steps = [5] } }\n\
              \"g h\" = { role = \"quasi\", hierarchy = {} }\n"
         ),
-        "line 6: tables.a.columns.a.hierarchy: 'mask' alone says too little\n  \
+        "line 6: tables.a.columns.a.hierarchy: 'mask' needs a setting\n  \
          for example hierarchy = { mask = \"right\" }\n\
          line 7: tables.a.columns.b.hierarchy: must have exactly one of steps, mask, dates and edges, found 2\n  \
          for example { steps = [5, 10, 50] } or { mask = \"right\" }\n\
@@ -246,7 +246,7 @@ fn hierarchies_have_few_forms() {
          name levels from fine to coarse, such as \"month\", \"year\"\n\
          line 10: tables.a.columns.e.hierarchy.dates: must be day, month, quarter, year or decade, not 'weak'\n\
          line 11: tables.a.columns.f.hierarchy: 'steps' does not fit a column of type text\n  \
-         steps are for numbers, dates for dates and timestamps, masks and flat for any\n\
+         steps are for numbers, dates for dates and timestamps, masks and flat for any type\n\
          line 12: tables.a.columns.\"g h\".hierarchy: must have exactly one of steps, mask, dates and edges, found 0\n  \
          for example { steps = [5, 10, 50] } or { mask = \"right\" }\n"
     );
@@ -264,7 +264,7 @@ fn keys_are_keys_or_identifiers() {
     }
     assert_eq!(
         problems(&text("quasi")),
-        "line 6: tables.a.columns.id: the table's person cannot be quasi\n  \
+        "line 6: tables.a.columns.id: the table's person can't be quasi\n  \
          give it role \"key\", or \"identifier\" if it must never be released\n"
     );
 }
@@ -337,13 +337,13 @@ fn tables_hang_off_one_persons_table() {
          did you mean 'patient'?\n\
          line 14: tables.drug.parent: table 'patient' has neither a key nor a person to point to\n  \
          give that table its key, for example key = \"visit_id\"\n\
-         line 15: tables.lone: 'patient' is the persons' table already, and this one hangs off nothing\n  \
-         say where it hangs, for example parent = { table = \"patient\", foreign_key = \"patient_id\" }, or \
-         person = true if its rows are persons too\n\
+         line 15: tables.lone: the table has no parent, but 'patient' is already the table of persons\n  \
+         name its parent, for example parent = { table = \"patient\", foreign_key = \"patient_id\" }, or say \
+         person = true if its rows are persons, too\n\
          line 22: tables.a.parent: following the parents leads back to this table\n  \
-         let every table lead to the persons' table\n\
+         let the parents of every table lead to the table of persons\n\
          line 26: tables.b.parent: following the parents leads back to this table\n  \
-         let every table lead to the persons' table\n\
+         let the parents of every table lead to the table of persons\n\
          line 30: tables.c.parent.tabel: unknown key\n  \
          did you mean 'table'?\n\
          line 30: tables.c.parent: 'table' is missing\n  \
@@ -351,7 +351,7 @@ fn tables_hang_off_one_persons_table() {
          line 30: tables.c.parent: 'foreign_key' is missing\n  \
          for example foreign_key = \"patient_id\"\n\
          line 31: tables.c.person: only a table without a parent names persons\n  \
-         take person out: parent leads to the person; or take parent out, if the two are persons apart\n"
+         take person out, because parent leads to the person; or take parent out, if its rows are other persons\n"
     );
 }
 
@@ -369,7 +369,7 @@ fn a_table_of_which_nothing_would_be_released_is_refused() {
         assert_eq!(found, [("tables.doctor", &SpecErrorKind::NothingReleased)]);
     }
     Spec::parse(&text("id = \"key\", school = \"plain\"", "")).unwrap();
-    // The key is released where another table points to it.
+    // The key is released because another table points to it.
     Spec::parse(&text("id = \"key\"", ", doctor = { role = \"key\", references = \"doctor\" }")).unwrap();
 }
 
@@ -401,12 +401,12 @@ fn a_second_table_of_persons_says_so() {
     assert_eq!(
         problems(&text),
         "line 6: tables.patient.orphans: the table has no parent, so none of its rows is an orphan\n  \
-         take orphans out, or say where the table hangs with parent\n\
-         line 11: tables.visit.childless: the table hangs off another, so none of its rows is a person without \
+         take orphans out, or name the table's parent\n\
+         line 11: tables.visit.childless: the table is a child table, so none of its rows is a person without \
          children\n  take childless out; a row of a child table needs no children\n\
-         line 15: tables.doctor.person: each row is a person, and the table has no key that names it\n  \
+         line 15: tables.doctor.person: each row is a person, but the table has no key that names it\n  \
          add for example key = \"doctor_id\"\n\
-         line 16: tables.doctor.childless: no table hangs off this one, so none of its rows is a person without \
+         line 16: tables.doctor.childless: the table has no child table, so none of its rows is a person without \
          children\n  take childless out; a row of a child table needs no children\n\
          line 20: tables.nurse.person: must be a column's name in quotes, or true, found true or false\n"
     );
@@ -420,7 +420,7 @@ fn audiences_make_their_columns_quasi() {
                 [audiences.none]\n[audiences.nobody]\nquasi = []\n";
     assert_eq!(
         problems(text),
-        "line 4: tables.a.columns.rest: quasi, but no audience has it\n  \
+        "line 4: tables.a.columns.rest: the column is quasi, but no audience knows it\n  \
          add it to the audiences that could know it, or give it another role\n\
          line 6: audiences.hr.quasi: column 'ward' is plain, not quasi\n  \
          give it role \"quasi\", or take it out of the audience\n\
@@ -429,7 +429,7 @@ fn audiences_make_their_columns_quasi() {
          line 7: audiences.hr.k: must be a whole number of at least 1, not 0\n\
          line 8: audiences.none: 'quasi' is missing\n  \
          for example quasi = [\"age\", \"postcode\"]\n\
-         line 10: audiences.nobody.quasi: names no column, so there is nothing to protect from this audience\n  \
+         line 10: audiences.nobody.quasi: the audience knows no column, so there is nothing to protect from it\n  \
          name the columns it could know, or leave the audience out\n"
     );
     let spec = Spec::parse(
@@ -454,7 +454,7 @@ fn unmatched_persons_are_doubted_unless_the_spec_or_a_key_says_otherwise() {
     assert_eq!(spec("", "key = \"no\"").unmatched(), Unmatched::Count);
     assert_eq!(
         problems(&text("unmatched = \"count\"", "key = \"no\"")),
-        "line 10: register.unmatched: registers with a key say who is in them, so nobody is in doubt\n  \
+        "line 10: register.unmatched: applies to registers without a key only, because a key tells who is in the register\n  \
          take unmatched out\n"
     );
 }
@@ -468,10 +468,10 @@ fn registers_with_a_key_need_persons() {
                 [register]\nmethod = \"refined\"\n";
     assert_eq!(
         problems(text),
-        "line 2: order: \"input\" would tell register rows from the others\n  \
+        "line 2: order: \"input\" would show which rows come from the register\n  \
          take order out, or set order = \"sorted\"\n\
          line 6: registers: a register with a key needs a table that names its persons\n  \
-         add for example person = \"patient_id\" to the table; or take key out, and rows are joined by their quasi values\n\
+         add for example person = \"patient_id\" to the table; or take key out, so that rows are joined by their quasi values\n\
          line 6: registers: some registers have a key and some have none, so nobody can tell who is in both\n  \
          give each of them a key, or none\n\
          line 9: registers.voters.columns.agee: no table gives column 'agee' a role\n  \
@@ -498,13 +498,13 @@ fn earlier_releases_are_one_folder_or_several() {
     assert_eq!(read("[\"older\", \"old\"]"), [PathBuf::from("older"), PathBuf::from("old")]);
     assert_eq!(
         problems(&spec("\"old\"", "")),
-        "line 2: previous: there are no registers it could apply to\n  \
+        "line 2: previous: applies to registers, but there are none\n  \
          add for example [registers.voters] with file and key\n"
     );
     assert_eq!(problems(&spec("5", voters)), "line 2: previous: must be a list of texts, found a whole number\n");
 }
 
-/// A spec of two audiences: `more` behind the columns, `tail` at the end.
+/// A spec of two audiences, with `more` after the columns and `tail` at the end.
 fn for_two(more: &str, tail: &str) -> String {
     format!(
         "k = 5\n[tables.a]\nfile = \"a.csv\"\n[tables.a.columns]\nage = \"quasi\"\nill = \"sensitive\"\n{more}\
@@ -554,19 +554,19 @@ fn what_audiences_must_not_learn_is_checked() {
         problems(&for_two(more, tail)),
         "line 7: tables.a.columns.car.alpha: alpha is not defined for a quasi column, whose cells may be generalized\n  \
          ask for l, or for t with distance \"equal\"\n\
-         line 7: tables.a.columns.car.sensitive_to: asks for nothing\n  for example l = 2\n\
+         line 7: tables.a.columns.car.sensitive_to: there is no requirement\n  for example l = 2\n\
          line 7: tables.a.columns.car.sensitive_to: there is no audience 'hrr'\n  did you mean 'hr'?\n\
-         line 7: tables.a.columns.car.sensitive_to: audience 'insurer' knows column 'car', so it can't be kept from it\n  \
+         line 7: tables.a.columns.car.sensitive_to: audience 'insurer' knows column 'car', so the column can't be kept from the audience\n  \
          take the audience out, or the column out of what the audience knows\n\
          line 12: collusion.all: 'all' is the name of all audiences together\n  \
          say what all must not learn in [collusion] itself, or choose another name\n\
-         line 12: collusion.all: asks for nothing\n  for example k = 2\n\
+         line 12: collusion.all: there is no requirement\n  for example k = 2\n\
          line 13: collusion.all.audiences: a coalition has at least two audiences\n  \
          name two audiences or more, for example audiences = [\"insurer\", \"hr\"]\n\
          line 16: collusion.x.person_k: no column is person_k, so nobody has a k of their own\n  take person_k out\n\
-         line 17: collusion.x.sensitive.car: audience 'insurer' knows column 'car', so it can't be kept from it\n  \
+         line 17: collusion.x.sensitive.car: audience 'insurer' knows column 'car', so the column can't be kept from the audience\n  \
          take the audience out, or the column out of what the audience knows\n\
-         line 17: collusion.x.sensitive.ill: asks for nothing\n  for example l = 2\n\
+         line 17: collusion.x.sensitive.ill: there is no requirement\n  for example l = 2\n\
          line 17: collusion.x.sensitive.il: no table gives column 'il' a role\n  did you mean 'ill'?\n"
     );
 }
@@ -577,7 +577,7 @@ fn rows_are_not_left_out_to_make_classes_of_audiences_smaller() {
     assert_eq!(
         problems(&text),
         "line 3: leftovers: \"suppress\" is not available with audiences\n  \
-         take leftovers out: with max_suppressed only persons who fit into no class are left out\n"
+         take leftovers out; with max_suppressed alone, only persons who fit into no class are left out\n"
     );
 }
 
@@ -588,12 +588,12 @@ fn settings_without_what_they_apply_to_are_refused() {
             "k = 5\ndelta_presence = [0.5, 0.1]\n[tables.a]\nfile = \"a.csv\"\ncolumns = { x = \"plain\" }\n\
              [register]\n[audiences]\n[collusion]\n"
         ),
-        "line 2: delta_presence: there are no registers it could apply to\n  \
+        "line 2: delta_presence: applies to registers, but there are none\n  \
          add for example [registers.voters] with file and key\n\
          line 2: delta_presence: must be [least, most] with 0 <= least <= most <= 1, not 0.1\n\
-         line 6: register: there are no registers it could apply to\n  \
+         line 6: register: applies to registers, but there are none\n  \
          add for example [registers.voters] with file and key\n\
-         line 8: collusion: there are no audiences it could apply to\n  \
+         line 8: collusion: applies to audiences, but there are none\n  \
          add for example [audiences.insurer] with quasi = [\"age\"]\n\
          no column is quasi, so nothing would be protected\n  \
          give role \"quasi\" to every column that others could know about a person, such as age or postcode\n"
@@ -607,7 +607,7 @@ fn only_persons_have_a_k_of_their_own() {
             "k = 5\n[tables.a]\nfile = \"a.csv\"\nperson = \"id\"\ncolumns = { q = \"quasi\" }\n[tables.b]\n\
              file = \"b.csv\"\nparent = { table = \"a\", foreign_key = \"id\" }\ncolumns = { w = \"person_k\" }\n"
         ),
-        "line 9: tables.b.columns.w: person_k stands in the table of persons, not in one that hangs off it\n  \
+        "line 9: tables.b.columns.w: person_k belongs in the table of persons, not in a child table\n  \
          move the column to the table of persons, or give it another role\n"
     );
 }
@@ -619,10 +619,10 @@ fn files_and_their_notation_are_checked() {
             "k = 5\n[tables.\"../x\"]\nfile = \"a.csv\"\nseparator = \"||\"\ndecimal = \";\"\ndate_format = \"%Q\"\n\
              null = 5\ncolumns = { a = \"person_k\", b = \"person_k\", q = \"quasi\" }\n"
         ),
-        "line 2: tables.\"../x\": the name cannot be that of a released file\n  \
+        "line 2: tables.\"../x\": the name can't be the name of a released file\n  \
          use letters, digits, '-' and '_'\n\
          line 4: tables.\"../x\".separator: must be one character, such as \";\" or \"\\t\", not \"||\"\n\
-         line 5: tables.\"../x\".decimal: must be . or ,, not ';'\n\
+         line 5: tables.\"../x\".decimal: must be '.' or ',', not ';'\n\
          line 6: tables.\"../x\".date_format: '%Q' is not a date format\n  \
          write it as in strftime, for example \"%d.%m.%Y\"\n\
          line 7: tables.\"../x\".null: must be a list of texts, found a whole number\n\

@@ -1,13 +1,13 @@
-//! Making and dropping what the catalog holds: tables of files and in memory, plain views and DGHs.
+//! Making and dropping tables of files, tables in memory, plain views and DGHs.
 //!
 //! # Guarantee
-//! What is known and what a data folder keeps change in one step and one turn. Something new is made beside the catalog,
-//! kept, and only then put there; where keeping fails it was never there, and where nobody waits any more it is in both
-//! or in neither.
+//! The catalog in memory and the data folder change together, in one turn. Something new is made outside of the catalog,
+//! written to the data folder, and only then put into the catalog. If writing fails, the catalog never had it. If the client
+//! stops waiting, both have it or neither has.
 
 use std::sync::Arc;
 
-use datafusion::catalog::TableProvider;
+use datafusion::catalog::{MemorySchemaProvider, TableProvider};
 use datafusion::common::TableReference;
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::session_state::SessionStateBuilder;
@@ -16,24 +16,24 @@ use datafusion::logical_expr::{DdlStatement, LogicalPlan, TableType};
 use super::stored;
 use super::transactions::{self, ChangeTurn, Transaction, blocking};
 use crate::SqlError;
-use crate::engine::context::empty_catalogs;
-use crate::engine::folder::{self, Makes};
+use crate::engine::context::catalogs_of;
+use crate::engine::folder::{self, IMPORTED, Makes};
 use crate::engine::session::Outcome;
 use crate::engine::{Session, Shared};
 use crate::hierarchies::{DghError, Hierarchies};
 use crate::store::StoredTable;
 
-/// A change of the catalog under way: nobody else changes it, nor the data folder.
-pub(in crate::engine) enum CatalogChange {
-    /// One that is kept.
+/// A change of the catalog under way. Nobody else changes the catalog or the data folder meanwhile.
+pub(crate) enum CatalogChange {
+    /// A change that the data folder keeps.
     Kept(Transaction),
-    /// One of memory alone, for there is no data folder, or what it keeps is being restored.
+    /// A change in memory only, because there is no data folder or it is just being opened.
     InMemory(ChangeTurn),
 }
 
 impl CatalogChange {
-    /// What is kept with it.
-    pub(in crate::engine) fn transaction(&mut self) -> Option<&mut Transaction> {
+    /// The transaction that keeps the change.
+    pub(crate) fn transaction(&mut self) -> Option<&mut Transaction> {
         match self {
             CatalogChange::Kept(transaction) => Some(transaction),
             CatalogChange::InMemory(_) => None,
@@ -68,16 +68,16 @@ impl New {
 }
 
 /// Waits until nobody else changes the catalog or the data folder.
-pub(in crate::engine) async fn change_catalog(session: &Session) -> Result<CatalogChange, SqlError> {
+pub(crate) async fn change_catalog(session: &Session) -> Result<CatalogChange, SqlError> {
     transactions::outside_of_transactions(session)?;
-    Ok(match session.shared.data.is_some() && !session.is_restoring {
+    Ok(match session.shared.store.is_some() && !session.is_restoring {
         true => CatalogChange::Kept(transactions::begin(session).await?),
         false => CatalogChange::InMemory(transactions::turn(session).await?),
     })
 }
 
-/// Keeps a change of the catalog, and then lets everybody know of it, whether or not somebody still waits.
-pub(in crate::engine) async fn publish(
+/// Commits a change of the catalog and then publishes it, even if the client stops waiting meanwhile.
+pub(crate) async fn publish(
     session: &Session,
     change: CatalogChange,
     publish: impl FnOnce(&Shared) + Send + 'static,
@@ -95,15 +95,15 @@ pub(in crate::engine) async fn publish(
     }
 }
 
-/// Makes or drops what DataFusion's statements about tables and views name.
-pub(in crate::engine) async fn define(
+/// Runs CREATE and DROP of tables, indexes and plain views.
+pub(crate) async fn define(
     session: &mut Session,
     context: &SessionContext,
     ddl: DdlStatement,
     text: &str,
 ) -> Result<Outcome, SqlError> {
     transactions::outside_of_transactions(session)?;
-    let is_folder = session.shared.data.is_some();
+    let is_folder = session.shared.store.is_some();
     match &ddl {
         DdlStatement::CreateMemoryTable(create) if is_folder && !create.temporary => {
             stored::create_table(session, context, create).await
@@ -133,13 +133,13 @@ async fn create_relation(
 ) -> Result<Outcome, SqlError> {
     let name = new.name.table().to_owned();
     let is_there = || Ok(Outcome::Done(format!("there is a table {name} already")));
-    // Before files are opened for a name that something else has.
+    // Check the name before any file is opened.
     if !session.shared.has_room(&new).await? {
         return is_there();
     }
     let made = made_beside(context, &new.name, ddl).await?;
     let mut change = change_catalog(session).await?;
-    // Somebody may have taken it meanwhile.
+    // Check again, because somebody may have taken the name meanwhile.
     if !session.shared.has_room(&new).await? {
         return is_there();
     }
@@ -150,14 +150,14 @@ async fn create_relation(
     let done = format!("created {} {name}", new.noun);
     publish(session, change, move |shared| {
         shared.register(&new.name, made);
-        shared.imported().remove(&name);
+        shared.imported.lock().remove(&name);
         shared.generations.bump(&name);
     })
     .await?;
     Ok(Outcome::Done(done))
 }
 
-/// Drops a table or a plain view; also one that a data folder keeps and could not make again.
+/// Drops a table or a plain view, even if the data folder keeps it and could not make it again.
 async fn drop_relation(
     session: &Session,
     name: &TableReference,
@@ -171,16 +171,16 @@ async fn drop_relation(
         return Err(SqlError::IsView { name: bare });
     }
     let there = session.shared.relation(&name).await;
-    let is_stored = there.as_ref().is_some_and(|table| table.downcast_ref::<StoredTable>().is_some());
+    let is_stored = there.as_ref().is_some_and(|table| table.is::<StoredTable>());
     let mut is_dropped = there.as_ref().is_some_and(|table| table.table_type() == table_type);
     if let Some(transaction) = change.transaction() {
         if is_dropped && is_stored {
-            // A view may have been made while this waited for its turn.
+            // A view may have been made while this statement waited for its turn.
             if let Some(view) = session.shared.views_of_table(&bare).into_iter().next() {
                 return Err(SqlError::InUse { name: bare, view });
             }
             transaction.changed.insert(bare.clone());
-            folder::forget_imported(transaction, &bare)?;
+            transaction.change.remove_record(IMPORTED, &bare)?;
             let (change, table) = (Arc::clone(&transaction.change), bare.clone());
             blocking(move || change.drop_table(&table)).await?;
         } else if is_dropped {
@@ -202,9 +202,9 @@ async fn drop_relation(
     }
     let done = format!("dropped {bare}");
     publish(session, change, move |shared| {
-        // What is not there need not go.
+        // A table that could not be made again is in no catalog.
         let _ = shared.owner.deregister_table(name);
-        shared.imported().remove(&bare);
+        shared.imported.lock().remove(&bare);
         if !is_stored {
             shared.generations.bump(&bare);
         }
@@ -214,49 +214,49 @@ async fn drop_relation(
 }
 
 /// Makes, changes or drops a DGH.
-pub(in crate::engine) async fn change_hierarchy<T: Send + 'static>(
+pub(crate) async fn change_hierarchy<T: Send + 'static>(
     session: &Session,
     name: &str,
     change: impl FnOnce(&mut Hierarchies) -> Result<T, DghError> + Send + 'static,
 ) -> Result<T, SqlError> {
     let (name, shared) = (name.to_owned(), Arc::clone(&session.shared));
     let mut of_catalog = change_catalog(session).await?;
-    let (done, tried) = blocking(move || shared.hierarchies_mut().tried(&name, change)).await?;
+    let (done, tried) = blocking(move || shared.hierarchies.write().tried(&name, change)).await?;
     if let Some(transaction) = of_catalog.transaction() {
         transaction.keep_hierarchy(&tried)?;
     }
-    publish(session, of_catalog, move |shared| shared.hierarchies_mut().make(tried)).await?;
+    publish(session, of_catalog, move |shared| shared.hierarchies.write().make(tried)).await?;
     Ok(done)
 }
 
 impl Shared {
-    /// What the owner's catalog holds under a name.
-    pub(in crate::engine) async fn relation(&self, name: &TableReference) -> Option<Arc<dyn TableProvider>> {
+    /// The table or view of this name in the owner's catalog.
+    pub(crate) async fn relation(&self, name: &TableReference) -> Option<Arc<dyn TableProvider>> {
         self.owner.table_provider(name.clone()).await.ok()
     }
 
-    /// Puts something into the owner's catalog, in place of what was there.
-    pub(in crate::engine) fn register(&self, name: &TableReference, table: Arc<dyn TableProvider>) {
-        // Catalogs in memory take whatever has a name that is free, and whoever changes them has the turn.
+    /// Puts a table or view into the owner's catalog. It replaces one of the same name.
+    pub(crate) fn register(&self, name: &TableReference, table: Arc<dyn TableProvider>) {
+        // Registering fails only if the name is taken, and nobody else changes the catalog in this turn.
         let _ = self.owner.deregister_table(name.clone());
         let _ = self.owner.register_table(name.clone(), table);
     }
 
-    /// Whether a table may get a name, as far as anonymization views are concerned.
-    pub(in crate::engine) fn check_name(&self, name: &str) -> Result<(), SqlError> {
-        if self.view(name).is_some() || self.unfollowed().contains_key(name) {
+    /// Refuses a name for a table that an anonymization view has, or that such a view depends on.
+    pub(crate) fn check_name(&self, name: &str) -> Result<(), SqlError> {
+        if self.view(name).is_some() || self.unfollowed.lock().contains_key(name) {
             return Err(SqlError::Taken { name: name.to_owned() });
         }
         self.check_followed(name)
     }
 
-    /// Whether something new may get its name; `false` where what is there may stay.
+    /// Whether a new table or view may get its name; `false` if one is there already and IF NOT EXISTS says to leave it.
     async fn has_room(&self, new: &New) -> Result<bool, SqlError> {
         let name = new.name.table().to_owned();
         self.check_name(&name)?;
         let Some(there) = self.relation(&new.name).await else { return Ok(true) };
-        // Rows that nothing could reach would still be there, and be shown by materialized views.
-        let is_stored = there.downcast_ref::<StoredTable>().is_some();
+        // A stored table is not replaced: its rows would stay in the data folder, and materialized views would show them.
+        let is_stored = there.is::<StoredTable>();
         match (new.if_not_exists, new.or_replace) {
             (true, false) => Ok(false),
             (false, true) if !is_stored => Ok(true),
@@ -267,8 +267,8 @@ impl Shared {
 }
 
 impl Transaction {
-    /// Forgets a table or a plain view of this name that could not be made again.
-    pub(in crate::engine) fn make_room(&self, name: &str) -> Result<(), SqlError> {
+    /// Forgets a table or plain view of this name that the data folder could not make again.
+    pub(crate) fn make_room(&self, name: &str) -> Result<(), SqlError> {
         match self.kept(name)? {
             Some(Makes::AnonymizationView(_)) => Err(SqlError::Taken { name: name.to_owned() }),
             Some(Makes::Table | Makes::View) => self.forget_statement(name).map(drop),
@@ -277,14 +277,15 @@ impl Transaction {
     }
 }
 
-/// What a statement makes, in no catalog that anybody sees.
+/// Makes the table or view of a statement in a catalog of its own, which nobody else sees.
 async fn made_beside(
     context: &SessionContext,
     name: &TableReference,
     ddl: DdlStatement,
 ) -> Result<Arc<dyn TableProvider>, SqlError> {
     let runs_query = matches!(ddl, DdlStatement::CreateMemoryTable(_));
-    let state = SessionStateBuilder::new_from_existing(context.state()).with_catalog_list(empty_catalogs()).build();
+    let catalogs = catalogs_of(Arc::new(MemorySchemaProvider::new()));
+    let state = SessionStateBuilder::new_from_existing(context.state()).with_catalog_list(catalogs).build();
     let beside = SessionContext::new_with_state(state);
     let made = beside.execute_logical_plan(LogicalPlan::Ddl(ddl)).await;
     made.map_err(|error| if runs_query { SqlError::while_running(error) } else { error.into() })?;

@@ -1,37 +1,35 @@
 //! `COPY table FROM 'file'`: rows of a file for a stored table.
 //!
-//! Files are read as the command reads them: of a CSV a quoted empty cell is a text and a bare one NULL, and nothing is
-//! guessed of its cells, which become what the table keeps. A path is the path of one file, whatever characters it has.
-//! Rows come in the order of the file, so that what is wrong with one is said by its number there.
+//! Files are read as the command `kohort` reads them. In a CSV file a quoted empty cell is an empty text, and a bare empty cell
+//! is NULL. Types are not guessed: cells are converted to the types of the table. The path names one file, whatever characters
+//! it has. Rows come in the order of the file, so an error can name the row by its number.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
-use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
-use datafusion::error::DataFusionError;
+use datafusion::arrow::datatypes::{Field, SchemaRef};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use kohort_io::{FileColumns, ReadError, TableBatches};
 use kohort_store::StoreError;
 
+use super::stored::nullable;
 use crate::SqlError;
 
-/// Batches that may wait for who inserts them.
+/// Batches that are read ahead of those that are inserted.
 const WAITING_BATCHES: usize = 2;
 
-/// The rows of a file, with the columns of a table found by their names. Columns that the file lacks are NULL.
-pub(in crate::engine) fn read_file(file: &str, table: &SchemaRef) -> SendableRecordBatchStream {
-    // Whether a value may be missing is the store's to say.
-    let fields = table.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
-    let schema: SchemaRef = Schema::new(fields.collect::<Vec<Field>>()).into();
+/// The rows of a file with the columns of a table, which are found by name. A column that the file lacks is NULL.
+pub(crate) fn read_file(file: &str, table: &SchemaRef) -> SendableRecordBatchStream {
+    let schema = nullable(table);
     let mut builder = RecordBatchReceiverStreamBuilder::new(Arc::clone(&schema), WAITING_BATCHES);
     let (sender, file) = (builder.tx(), file.to_owned());
     builder.spawn_blocking(move || {
-        let mut rows = FileRows::open(file, schema).map_err(external)?;
-        while let Some(batch) = rows.next_batch().map_err(external)? {
-            // Nobody may be listening any more.
+        let mut rows = FileRows::open(file, schema)?;
+        while let Some(batch) = rows.next_batch()? {
+            // The statement may have ended.
             if sender.blocking_send(Ok(batch)).is_err() {
                 break;
             }
@@ -41,15 +39,15 @@ pub(in crate::engine) fn read_file(file: &str, table: &SchemaRef) -> SendableRec
     builder.build()
 }
 
-/// A file under way into a table.
+/// A file that is being read into a table.
 struct FileRows {
     file: String,
     batches: TableBatches,
-    /// Of the table.
+    /// The columns of the table.
     schema: SchemaRef,
-    /// Per column of the table its position in the file, if it is there.
+    /// For each column of the table, its position in the file.
     positions: Vec<Option<usize>>,
-    /// Rows that were read before.
+    /// Rows that were read so far.
     n_rows: u64,
 }
 
@@ -90,7 +88,8 @@ impl FileRows {
     }
 }
 
-/// A column of a file as a table keeps it. A value that becomes none is said by its row, and not shown.
+/// A column of a file, converted to the type of the table's column. If a value does not fit, the error names its row and
+/// does not show it.
 fn as_stored(column: &ArrayRef, field: &Field) -> Result<ArrayRef, StoreError> {
     let does_not_fit = |row: Option<u64>| StoreError::DoesNotFit {
         column: field.name().clone(),
@@ -117,8 +116,4 @@ fn unreadable(file: &str, problem: ReadError) -> SqlError {
         ReadError::UnknownFormat => SqlError::UnknownFormat { file },
         problem => SqlError::Unreadable { file, problem },
     }
-}
-
-fn external(error: SqlError) -> DataFusionError {
-    DataFusionError::External(Box::new(error))
 }

@@ -13,13 +13,13 @@ use super::stored::columns_of;
 use super::transactions::{Transaction, blocking};
 use crate::SqlError;
 use crate::engine::Session;
-use crate::engine::folder;
+use crate::engine::folder::IMPORTED;
 use crate::engine::session::{Outcome, counted};
 use crate::policy::{self, ImportDefaults};
 use crate::store::StoredTable;
 
-/// Reads a policy file into a table. It may be imported again, but takes no other table's place.
-pub(in crate::engine) async fn import_policy(
+/// Reads a policy file into a table. The table may be imported again, but no other table is replaced.
+pub(crate) async fn import_policy(
     session: &mut Session,
     file: &str,
     table: TableReference,
@@ -30,7 +30,7 @@ pub(in crate::engine) async fn import_policy(
     let done = format!("imported {} into {name}", counted(batch.num_rows(), "rule"));
     let mut change = catalog::change_catalog(session).await?;
     session.shared.check_name(&name)?;
-    if session.context.table_exist(table.clone())? && !session.shared.imported().contains(&name) {
+    if session.context.table_exist(table.clone())? && !session.shared.imported.lock().contains(&name) {
         return Err(SqlError::Taken { name });
     }
     let policies: Arc<dyn TableProvider> = match change.transaction() {
@@ -40,7 +40,7 @@ pub(in crate::engine) async fn import_policy(
     let is_kept = change.transaction().is_some();
     catalog::publish(session, change, move |shared| {
         shared.register(&table, policies);
-        shared.imported().insert(name.clone());
+        shared.imported.lock().insert(name.clone());
         if !is_kept {
             shared.generations.bump(&name);
         }
@@ -49,14 +49,14 @@ pub(in crate::engine) async fn import_policy(
     Ok(Outcome::Done(done))
 }
 
-/// Keeps policies as a stored table, in place of what was imported before.
+/// Stores policies as a table of the data folder, in place of an earlier import.
 async fn keep_policies(
     session: &Session,
     transaction: &mut Transaction,
     name: &str,
     batch: RecordBatch,
 ) -> Result<Arc<dyn TableProvider>, SqlError> {
-    let Some(data) = &session.shared.data else { return Err(SqlError::NoDataFolder) };
+    let Some(store) = &session.shared.store else { return Err(SqlError::NoDataFolder) };
     if let Some(view) = session.shared.views_of_table(name).into_iter().next() {
         return Err(SqlError::InUse { name: name.to_owned(), view });
     }
@@ -67,10 +67,10 @@ async fn keep_policies(
         indexes: Vec::new(),
         kind: TableKind::Base,
     };
-    let table = StoredTable::new(data.store.clone(), description.clone());
+    let table = StoredTable::new(store.clone(), description.clone());
     transaction.make_room(name)?;
     transaction.changed.insert(name.to_owned());
-    folder::keep_imported(transaction, name)?;
+    transaction.change.put_record(IMPORTED, name, "")?;
     let (change, name) = (Arc::clone(&transaction.change), name.to_owned());
     blocking(move || {
         if change.table(&name)?.is_some() {

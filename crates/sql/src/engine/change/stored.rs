@@ -6,9 +6,11 @@ use std::sync::Arc;
 use datafusion::arrow::array::{AsArray, RecordBatch, UInt64Array};
 use datafusion::arrow::compute::{CastOptions, cast, cast_with_options};
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, TimeUnit};
+use datafusion::catalog::TableProvider;
 use datafusion::catalog::default_table_source::source_as_provider;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Constraint, TableReference};
+use datafusion::error::DataFusionError;
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{
@@ -22,15 +24,16 @@ use super::catalog::{self, CatalogChange};
 use super::transactions::{self, Transaction, blocking};
 use super::values::literal_rows;
 use crate::SqlError;
+use crate::engine::query::plans::reads_any;
 use crate::engine::session::recorded;
-use crate::engine::session::{Outcome, counted, rows};
+use crate::engine::session::{Outcome, counted, rows, stream_of};
 use crate::engine::{Session, Shared};
 use crate::policy::UsedView;
 use crate::role::Role;
 use crate::store::{Reading, StoredTable, numbered, numbers_and};
 
-/// Changes rows of a stored table; `None` where the table is another.
-pub(in crate::engine) async fn change_stored(
+/// Changes rows of a stored table; `None` if the table is not stored.
+pub(crate) async fn change_stored(
     session: &mut Session,
     context: &SessionContext,
     dml: &DmlStatement,
@@ -43,22 +46,22 @@ pub(in crate::engine) async fn change_stored(
     changed_count(n_rows).map(Some)
 }
 
-/// Inserts rows of literals into a stored table; `None` where a statement is anything else.
-pub(in crate::engine) async fn insert_literals(
+/// Inserts rows of literals into a stored table; `None` for any other statement.
+pub(crate) async fn insert_literals(
     session: &mut Session,
     statement: &DFStatement,
 ) -> Result<Option<Outcome>, SqlError> {
-    if session.shared.data.is_none() || session.role != Role::Owner {
+    if session.shared.store.is_none() || session.role != Role::Owner {
         return Ok(None);
     }
     let Some(literal) = literal_rows(statement) else { return Ok(None) };
     let Some(table) = stored_table(&session.context, &literal.table).await else { return Ok(None) };
-    let schema = datafusion::catalog::TableProvider::schema(table.as_ref());
+    let schema = table.schema();
     let Some(batch) = literal.batch(&schema) else { return Ok(None) };
     let (name, shared) = (table.description().name.clone(), Arc::clone(&session.shared));
     let n_rows = batch.num_rows() as u64;
     let batch = as_table(&batch, &schema)?;
-    // A view may have been made while this waited for its turn.
+    // Ask for watched columns inside the turn, because a view may have been made just before it.
     let insert = move |transaction: &mut Transaction| {
         transaction.touch(&name, &batch, &shared.watched(&name)?)?;
         transaction.change.insert(&name, &batch)?;
@@ -72,19 +75,15 @@ pub(in crate::engine) async fn insert_literals(
 }
 
 /// Reads a file into a stored table.
-pub(in crate::engine) async fn copy_from(
-    session: &mut Session,
-    table: &TableReference,
-    file: &str,
-) -> Result<Outcome, SqlError> {
+pub(crate) async fn copy_from(session: &mut Session, table: &TableReference, file: &str) -> Result<Outcome, SqlError> {
     let context = session.scoped(&crate::parser::Access::default())?;
     let Some(stored) = stored_table(&context, table).await else {
-        return Err(match session.shared.data {
+        return Err(match session.shared.store {
             Some(_) => SqlError::NotStored { name: table.table().to_owned() },
             None => SqlError::NoDataFolder,
         });
     };
-    let schema = datafusion::catalog::TableProvider::schema(stored.as_ref());
+    let schema = stored.schema();
     let (name, shared) = (table.table().to_owned(), Arc::clone(&session.shared));
     let n_rows = transactions::in_transaction(session, async |transaction| {
         let watched = shared.watched(&name)?;
@@ -103,9 +102,9 @@ async fn change_rows(
     table: &StoredTable,
 ) -> Result<u64, SqlError> {
     let name = table.description().name.clone();
-    let schema = datafusion::catalog::TableProvider::schema(table);
+    let schema = table.schema();
     let input = match &dml.op {
-        // It says nothing of rows.
+        // TRUNCATE names no rows, so read all of them.
         WriteOp::Truncate => {
             LogicalPlanBuilder::scan(dml.table_name.clone(), Arc::clone(&dml.target), None)?.build()?.into()
         }
@@ -114,16 +113,16 @@ async fn change_rows(
     let (op, shared) = (dml.op.clone(), Arc::clone(&session.shared));
     let context = context.clone();
     transactions::in_transaction(session, async |transaction| {
-        // A view may have been made while this waited for its turn.
+        // Ask inside the turn, because a view may have been made just before it.
         let watched = shared.watched(&name)?;
         let context = reading(&context, transaction);
         match op {
             WriteOp::Insert(InsertOp::Append) => {
                 let frame = context.execute_logical_plan(input.as_ref().clone()).await?;
-                let stream = match reads_stored(&input)? {
+                let stream = match reads_any(&input, <dyn TableProvider>::is::<StoredTable>)? {
                     false => frame.execute_stream().await.map_err(SqlError::while_running)?,
-                    // What it reads would change below it.
-                    true => held(frame.collect().await.map_err(SqlError::while_running)?, &schema),
+                    // Read all rows first, because the statement may change the table it reads.
+                    true => stream_of(Arc::clone(&schema), frame.collect().await.map_err(SqlError::while_running)?),
                 };
                 insert(transaction, &name, &schema, stream, &watched).await
             }
@@ -135,7 +134,7 @@ async fn change_rows(
     .await
 }
 
-pub(in crate::engine) async fn create_table(
+pub(crate) async fn create_table(
     session: &Session,
     context: &SessionContext,
     create: &CreateMemoryTable,
@@ -156,11 +155,11 @@ pub(in crate::engine) async fn create_table(
         return Err(SqlError::NotForStored { what: "DEFAULT" });
     }
     let description = describe(create)?;
-    let data = session.shared.data.as_ref().ok_or(SqlError::NoDataFolder)?;
-    let table = Arc::new(StoredTable::new(data.store.clone(), description.clone()));
-    let schema = datafusion::catalog::TableProvider::schema(table.as_ref());
+    let store = session.shared.store.as_ref().ok_or(SqlError::NoDataFolder)?;
+    let table = Arc::new(StoredTable::new(store.clone(), description.clone()));
+    let schema = table.schema();
     let mut transaction = transactions::begin(session).await?;
-    // Somebody may have taken the name while this waited for its turn.
+    // Check again, because somebody may have taken the name before this turn.
     if is_taken()? {
         return is_there();
     }
@@ -180,7 +179,7 @@ pub(in crate::engine) async fn create_table(
     Ok(Outcome::Done(done))
 }
 
-pub(in crate::engine) async fn create_index(
+pub(crate) async fn create_index(
     session: &mut Session,
     context: &SessionContext,
     create: &CreateIndex,
@@ -209,20 +208,20 @@ async fn stored_table(context: &SessionContext, table: &TableReference) -> Optio
     provider.downcast_ref::<StoredTable>().map(|table| Arc::new(table.clone()))
 }
 
-/// How many rows a statement changed, as its answer.
+/// The number of changed rows as an answer.
 fn changed_count(n_rows: u64) -> Result<Outcome, SqlError> {
     let schema = Schema::new(vec![Field::new("count", DataType::UInt64, false)]);
     let counts = RecordBatch::try_new(schema.into(), vec![Arc::new(UInt64Array::from(vec![n_rows]))]);
-    rows(counts.map_err(datafusion::error::DataFusionError::from)?)
+    Ok(rows(counts.map_err(DataFusionError::from)?))
 }
 
 /// The session, reading what a transaction has changed so far.
-pub(in crate::engine) fn reading(context: &SessionContext, transaction: &Transaction) -> SessionContext {
+pub(crate) fn reading(context: &SessionContext, transaction: &Transaction) -> SessionContext {
     of_state(context, Reading::Change(Arc::clone(&transaction.change)))
 }
 
 /// The session, reading one state of the store.
-pub(in crate::engine) fn of_state(context: &SessionContext, reading: Reading) -> SessionContext {
+pub(crate) fn of_state(context: &SessionContext, reading: Reading) -> SessionContext {
     let mut state = context.state();
     state.config_mut().set_extension(Arc::new(reading));
     SessionContext::new_with_state(state)
@@ -232,7 +231,7 @@ async fn insert(
     transaction: &mut Transaction,
     table: &str,
     schema: &SchemaRef,
-    mut stream: datafusion::execution::SendableRecordBatchStream,
+    mut stream: SendableRecordBatchStream,
     watched: &[String],
 ) -> Result<u64, SqlError> {
     let mut n_rows = 0;
@@ -279,7 +278,7 @@ async fn update(
         let (numbers, new) = split_numbers(&batch)?;
         let new = as_table(&new, schema)?;
         n_rows += numbers.len() as u64;
-        // The rows as they were are found by their numbers: asked a second time, a WHERE may find others.
+        // Find the old rows by their numbers, because the WHERE may find others when it is asked again.
         let old = old_rows(transaction, table, &numbers, watched).await?;
         for old in &old {
             transaction.touch(table, old, watched)?;
@@ -292,7 +291,7 @@ async fn update(
     Ok(n_rows)
 }
 
-/// Watched columns of rows before they are changed.
+/// The watched columns of rows, before the rows are changed.
 async fn old_rows(
     transaction: &Transaction,
     table: &str,
@@ -308,7 +307,7 @@ async fn old_rows(
     blocking(move || change.scan(&table, &request)?.collect::<Result<_, _>>()).await
 }
 
-/// Rows with their numbers. All are read before one is changed.
+/// Rows with their numbers. All of them are read before the first is changed.
 async fn numbered_rows(context: &SessionContext, numbered: LogicalPlan) -> Result<Vec<RecordBatch>, SqlError> {
     let frame = context.execute_logical_plan(numbered).await?;
     frame.collect().await.map_err(SqlError::while_running)
@@ -317,25 +316,28 @@ async fn numbered_rows(context: &SessionContext, numbered: LogicalPlan) -> Resul
 fn split_numbers(batch: &RecordBatch) -> Result<(Vec<i64>, RecordBatch), SqlError> {
     let last = batch.num_columns() - 1;
     let numbers = batch.column(last).as_primitive::<Int64Type>().values().to_vec();
-    let rest = batch.project(&(0..last).collect::<Vec<_>>()).map_err(datafusion::error::DataFusionError::from)?;
+    let rest = batch.project(&(0..last).collect::<Vec<_>>()).map_err(DataFusionError::from)?;
     Ok((numbers, rest))
 }
 
-/// Rows with exactly the columns of a table.
+/// Rows, converted to the columns of a table.
 fn as_table(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, SqlError> {
     let options = CastOptions { safe: false, ..CastOptions::default() };
     let columns = batch.columns().iter().zip(schema.fields());
     let columns = columns.map(|(column, field)| cast_with_options(column, field.data_type(), &options));
     let columns: Result<Vec<_>, _> = columns.collect();
     let failed = |error: datafusion::arrow::error::ArrowError| SqlError::while_running(error.into());
-    // Whether a value may be missing is the store's to say.
+    RecordBatch::try_new(nullable(schema), columns.map_err(failed)?).map_err(failed)
+}
+
+/// The columns of a table, all of them nullable. The store decides where NULL is allowed.
+pub(super) fn nullable(schema: &Schema) -> SchemaRef {
     let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
-    let nullable = Schema::new(fields.collect::<Vec<_>>());
-    RecordBatch::try_new(nullable.into(), columns.map_err(failed)?).map_err(failed)
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 impl Transaction {
-    /// Notes the values of watched columns in rows that come or go.
+    /// Notes the values of watched columns in rows that are inserted or deleted.
     fn touch(&mut self, table: &str, rows: &RecordBatch, watched: &[String]) -> Result<(), SqlError> {
         self.changed.insert(table.to_owned());
         for name in watched {
@@ -345,7 +347,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Notes values of watched columns that rows have now and none of them had.
+    /// Notes values of watched columns that the new rows have and none of the old rows had.
     fn note_renamed(
         &mut self,
         table: &str,
@@ -365,29 +367,11 @@ impl Transaction {
     }
 }
 
-/// Values of a column as texts; none where there is no such column.
+/// The distinct values of a column as texts; none if there is no such column.
 fn texts_of(rows: &RecordBatch, column: &str) -> Result<BTreeSet<String>, SqlError> {
     let Some(column) = rows.column_by_name(column) else { return Ok(BTreeSet::new()) };
     let texts = cast(column, &DataType::Utf8).map_err(|error| SqlError::while_running(error.into()))?;
     Ok(texts.as_string::<i32>().iter().flatten().map(str::to_owned).collect())
-}
-
-/// Whether a plan reads a stored table.
-fn reads_stored(plan: &LogicalPlan) -> Result<bool, SqlError> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        if let LogicalPlan::TableScan(scan) = node {
-            found |= source_as_provider(&scan.source)?.downcast_ref::<StoredTable>().is_some();
-        }
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(found)
-}
-
-fn held(batches: Vec<RecordBatch>, schema: &SchemaRef) -> datafusion::execution::SendableRecordBatchStream {
-    let schema = batches.first().map_or_else(|| Arc::clone(schema), RecordBatch::schema);
-    let batches = futures::stream::iter(batches.into_iter().map(Ok));
-    Box::pin(datafusion::physical_plan::stream::RecordBatchStreamAdapter::new(schema, batches))
 }
 
 /// A new table as the store keeps it.
@@ -408,8 +392,8 @@ fn describe(create: &CreateMemoryTable) -> Result<TableDescription, SqlError> {
     Ok(TableDescription { name: create.name.table().to_owned(), columns, primary_key, indexes, kind: TableKind::Base })
 }
 
-/// Columns as the store keeps them; those of a key always have a value.
-pub(in crate::engine) fn columns_of(schema: &Schema, key: &[String]) -> Vec<ColumnDescription> {
+/// Columns as the store keeps them. Columns of the key are never NULL.
+pub(crate) fn columns_of(schema: &Schema, key: &[String]) -> Vec<ColumnDescription> {
     let column = |field: &Arc<Field>| ColumnDescription {
         name: field.name().clone(),
         data_type: stored_type(field.data_type()),

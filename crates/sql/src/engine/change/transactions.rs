@@ -1,9 +1,9 @@
 //! Transactions of the data folder.
 //!
-//! A statement that changes rows outside of a transaction is one by itself. A statement that fails leaves nothing behind,
-//! and the transaction around it goes on. A transaction takes its turn to write with its first change or savepoint; until then
-//! each of its statements reads the latest state that was committed. Statements that make or drop tables stand outside of transactions. Names of
-//! savepoints mean the latest of them, as in PostgreSQL.
+//! Outside of BEGIN and COMMIT, each statement that changes rows is a transaction by itself. A statement that fails changes
+//! nothing, and the transaction around it goes on. A transaction takes its turn to write with its first change or savepoint;
+//! until then each of its statements reads the latest committed state. Tables can't be made or dropped inside a transaction. If
+//! several savepoints have the same name, the name means the latest, as in PostgreSQL.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,35 +19,35 @@ use crate::engine::folder;
 use crate::engine::session::Outcome;
 use crate::parser::spelled;
 
-/// A change under way.
-pub(in crate::engine) struct Transaction {
-    pub(in crate::engine) change: Arc<Change>,
-    /// The values, before and after, of columns that views watch, in rows that were changed. What was undone stays: to
-    /// look at somebody who did not change does no harm.
-    pub(in crate::engine) touched: Touched,
-    /// Those of them that UPDATE gave rows which had others: somebody may have another name now.
-    pub(in crate::engine) renamed: Touched,
+/// A transaction that holds the turn to write.
+pub(crate) struct Transaction {
+    pub(crate) change: Arc<Change>,
+    /// Values of watched columns in changed rows, before and after the change. Values of rows whose change was undone stay
+    /// here, because looking at a person who did not change does no harm.
+    pub(crate) touched: Touched,
+    /// Values that UPDATE gave to rows which had other values: a person may have a new name.
+    pub(crate) renamed: Touched,
     /// Tables whose rows changed.
-    pub(in crate::engine) changed: BTreeSet<String>,
-    pub(in crate::engine) turn: ChangeTurn,
-    /// Where it can go back to, oldest first.
+    pub(crate) changed: BTreeSet<String>,
+    pub(crate) turn: ChangeTurn,
+    /// Savepoints by name, oldest first.
     savepoints: Vec<(String, Savepoint)>,
 }
 
-/// Nobody else changes the data folder as long as this is held.
-pub(in crate::engine) type ChangeTurn = tokio::sync::OwnedMutexGuard<()>;
+/// The turn to change the data folder. Nobody else changes it as long as this is held.
+pub(crate) type ChangeTurn = tokio::sync::OwnedMutexGuard<()>;
 
 /// How long a change waits for another to end.
 const WAIT: Duration = Duration::from_secs(10);
 
 const READ_ONLY: TransactionMode = TransactionMode::AccessMode(TransactionAccessMode::ReadOnly);
 
-/// By table and column, texts of values.
-pub(in crate::engine) type Touched = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
+/// Values as texts, by table and column.
+pub(crate) type Touched = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
-/// What a statement about transactions says.
+/// A statement about transactions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::engine) enum TransactionStep {
+pub(crate) enum TransactionStep {
     Begin,
     BeginReadOnly,
     Commit,
@@ -58,8 +58,8 @@ pub(in crate::engine) enum TransactionStep {
 }
 
 impl TransactionStep {
-    /// What a statement says of transactions; `None` where it is about something else.
-    pub(in crate::engine) fn of(statement: &DFStatement) -> Option<TransactionStep> {
+    /// A statement as a step of a transaction; `None` if it is about something else.
+    pub(crate) fn of(statement: &DFStatement) -> Option<TransactionStep> {
         let DFStatement::Statement(statement) = statement else { return None };
         match statement.as_ref() {
             SqlStatement::StartTransaction { modes, .. } => Some(match modes.as_slice() {
@@ -82,15 +82,15 @@ impl Session {
         self.transaction.is_some() || self.has_begun
     }
 
-    /// Forgets the transaction under way, if there is one: nothing of it is kept.
+    /// Rolls back the transaction under way, if there is one.
     pub fn give_up_transaction(&mut self) {
         self.transaction = None;
         self.has_begun = false;
         self.is_transaction_lost = false;
     }
 
-    /// Forgets the changes of a transaction after an error, unless a savepoint leads back to some of them. For clients whose
-    /// transaction can then only end, so that nobody waits for it until they end it.
+    /// Rolls back the changes of a transaction after an error, unless it has savepoints. PostgreSQL's clients can only end
+    /// such a transaction, so others need not wait until they do.
     pub fn give_up_unless_marked(&mut self) {
         if self.transaction.as_ref().is_some_and(|transaction| transaction.savepoints.is_empty()) {
             self.transaction = None;
@@ -98,11 +98,8 @@ impl Session {
     }
 }
 
-/// Begins, keeps or forgets a transaction, or a part of it.
-pub(in crate::engine) async fn transaction_step(
-    session: &mut Session,
-    step: TransactionStep,
-) -> Result<Outcome, SqlError> {
+/// Begins, commits or rolls back a transaction or a savepoint.
+pub(crate) async fn transaction_step(session: &mut Session, step: TransactionStep) -> Result<Outcome, SqlError> {
     if session.is_transaction_lost {
         let is_over = matches!(step, TransactionStep::Begin | TransactionStep::Commit | TransactionStep::Rollback);
         session.is_transaction_lost = !is_over;
@@ -126,7 +123,7 @@ pub(in crate::engine) async fn transaction_step(
         }
     }
     match (step, &mut session.transaction) {
-        (TransactionStep::Begin, None) if session.shared.data.is_none() => Err(SqlError::NoDataFolder),
+        (TransactionStep::Begin, None) if session.shared.store.is_none() => Err(SqlError::NoDataFolder),
         (TransactionStep::Begin, None) => {
             session.has_begun = true;
             done("began a transaction")
@@ -161,7 +158,7 @@ pub(in crate::engine) async fn transaction_step(
     }
 }
 
-/// Takes the turn of a transaction that has changed nothing yet.
+/// Takes the turn to write, for a transaction that has changed nothing yet.
 async fn start_changing(session: &mut Session) -> Result<(), SqlError> {
     session.transaction = Some(begin(session).await?);
     session.has_begun = false;
@@ -169,20 +166,19 @@ async fn start_changing(session: &mut Session) -> Result<(), SqlError> {
 }
 
 /// Waits until nobody else changes the data folder.
-pub(in crate::engine) async fn turn(session: &Session) -> Result<ChangeTurn, SqlError> {
+pub(crate) async fn turn(session: &Session) -> Result<ChangeTurn, SqlError> {
     let turn = tokio::time::timeout(WAIT, Arc::clone(&session.shared.turn).lock_owned()).await;
     Ok(turn.map_err(|_| StoreError::Busy { waited_ms: WAIT.as_millis() })?)
 }
 
-pub(in crate::engine) async fn begin(session: &Session) -> Result<Transaction, SqlError> {
-    let Some(data) = &session.shared.data else { return Err(SqlError::NoDataFolder) };
+pub(crate) async fn begin(session: &Session) -> Result<Transaction, SqlError> {
+    let store = session.shared.store.clone().ok_or(SqlError::NoDataFolder)?;
     let turn = turn(session).await?;
-    let store = data.store.clone();
     Ok(Transaction::new(blocking(move || store.write()).await?, turn))
 }
 
-/// Does something in the transaction under way, or in one of its own. What fails leaves nothing.
-pub(in crate::engine) async fn in_transaction<T>(
+/// Does work in the transaction under way, or in one of its own. If it fails, nothing of it is kept.
+pub(crate) async fn in_transaction<T>(
     session: &mut Session,
     work: impl AsyncFnOnce(&mut Transaction) -> Result<T, SqlError>,
 ) -> Result<T, SqlError> {
@@ -199,7 +195,7 @@ pub(in crate::engine) async fn in_transaction<T>(
         folder::commit(session, transaction).await?;
         return Ok(done);
     }
-    // Whoever stops waiting for this takes the transaction with it.
+    // If the client stops waiting, this future is dropped, and the transaction with it.
     session.is_transaction_lost = true;
     let savepoint = transaction.change.savepoint()?;
     let mut done = work(&mut transaction).await;
@@ -212,7 +208,7 @@ pub(in crate::engine) async fn in_transaction<T>(
         Ok(_) => transaction.change.release(savepoint),
         Err(_) => transaction.change.undo(savepoint),
     };
-    // A full disk and some other failures end all of it. What comes next must not be taken for a part of nothing.
+    // A full disk ends the whole transaction. The next statement must not run as if it were still in one.
     session.is_transaction_lost = ended.is_err();
     if ended.is_ok() {
         session.transaction = Some(transaction);
@@ -222,15 +218,15 @@ pub(in crate::engine) async fn in_transaction<T>(
     Ok(done)
 }
 
-/// Does something in a transaction of its own and keeps it, all on one thread: for a single row, handing it from one
-/// to the next would take longer than the row. What nobody waits for any more is not kept.
-pub(in crate::engine) async fn in_own_transaction<T: Send + 'static>(
+/// Does work in a transaction of its own and commits it, all on one thread, because for a single row switching threads takes
+/// longer than the row. If the client stops waiting, nothing is kept.
+pub(crate) async fn in_own_transaction<T: Send + 'static>(
     session: &Session,
     work: impl FnOnce(&mut Transaction) -> Result<T, SqlError> + Send + 'static,
 ) -> Result<T, SqlError> {
-    let Some(data) = &session.shared.data else { return Err(SqlError::NoDataFolder) };
+    let store = session.shared.store.clone().ok_or(SqlError::NoDataFolder)?;
     let turn = turn(session).await?;
-    let (store, shared, ahead) = (data.store.clone(), Arc::clone(&session.shared), session.ahead());
+    let (shared, ahead) = (Arc::clone(&session.shared), session.ahead());
     let done = blocking(move || {
         let mut transaction = Transaction::new(store.write()?, turn);
         let done = work(&mut transaction)?;
@@ -240,7 +236,7 @@ pub(in crate::engine) async fn in_own_transaction<T: Send + 'static>(
     done.await
 }
 
-pub(in crate::engine) fn outside_of_transactions(session: &Session) -> Result<(), SqlError> {
+pub(crate) fn outside_of_transactions(session: &Session) -> Result<(), SqlError> {
     match (session.is_transaction_lost, session.is_in_transaction()) {
         (true, _) => Err(SqlError::TransactionLost),
         (false, true) => Err(SqlError::NotInTransaction),
@@ -250,7 +246,7 @@ pub(in crate::engine) fn outside_of_transactions(session: &Session) -> Result<()
 
 impl Transaction {
     /// A transaction that has changed nothing yet.
-    pub(in crate::engine) fn new(change: Change, turn: ChangeTurn) -> Transaction {
+    pub(crate) fn new(change: Change, turn: ChangeTurn) -> Transaction {
         let (touched, renamed, changed) = (Touched::new(), Touched::new(), BTreeSet::new());
         Transaction { change: Arc::new(change), touched, renamed, changed, turn, savepoints: Vec::new() }
     }
@@ -276,10 +272,9 @@ fn done(message: &str) -> Result<Outcome, SqlError> {
     Ok(Outcome::Done(message.to_owned()))
 }
 
-/// Runs what takes long, or waits for the disk, on a thread that may. It ends whether or not somebody waits for it.
-pub(in crate::engine) async fn blocking<T, E>(
-    work: impl FnOnce() -> Result<T, E> + Send + 'static,
-) -> Result<T, SqlError>
+/// Runs work that takes long or waits for the disk on a thread that may block. The work goes on even if the caller stops
+/// waiting.
+pub(crate) async fn blocking<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, SqlError>
 where
     T: Send + 'static,
     E: Into<SqlError> + Send + 'static,

@@ -1,7 +1,7 @@
-//! `INSERT INTO table VALUES (..)` whose values are texts and whole numbers, without a plan.
+//! `INSERT INTO table VALUES (..)` of texts and whole numbers, without a plan.
 //!
-//! Programs that write row by row write so, and planning such a statement costs more than all the rest of it. Anything
-//! else, and whatever would be converted from one kind of value to another, is left to the planner.
+//! Programs that insert row by row send such statements, and planning one costs more than all the rest of it. Every other
+//! statement is planned, and so is one that needs a conversion of values.
 
 use std::sync::Arc;
 
@@ -10,25 +10,24 @@ use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::TableReference;
 use datafusion::sql::parser::Statement as DFStatement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Insert, ObjectName, SetExpr, Statement, TableObject, UnaryOperator, Value, ValueWithSpan,
+    Expr, Insert, ObjectName, Query, SetExpr, Statement, TableObject, UnaryOperator, Value, ValueWithSpan,
 };
 
-use crate::engine::query::plain::plain_body;
 use crate::parser::spelled;
 
-/// Rows as a statement spells them.
-pub(in crate::engine) struct LiteralRows<'a> {
-    pub(in crate::engine) table: TableReference,
-    /// The columns that it names; all of the table's where there are none.
+/// The rows of a statement, as they are written.
+pub(crate) struct LiteralRows<'a> {
+    pub(crate) table: TableReference,
+    /// The columns that the statement names; none for all columns of the table.
     columns: Vec<String>,
     rows: Vec<&'a [Expr]>,
 }
 
-/// The rows of a statement that is an `INSERT` of values and nothing more.
-pub(in crate::engine) fn literal_rows(statement: &DFStatement) -> Option<LiteralRows<'_>> {
+/// The rows of a statement that is an `INSERT` of values and nothing else.
+pub(crate) fn literal_rows(statement: &DFStatement) -> Option<LiteralRows<'_>> {
     let DFStatement::Statement(statement) = statement else { return None };
     let Statement::Insert(insert) = statement.as_ref() else { return None };
-    // Every field is named, so that none is overlooked.
+    // All fields are named, so a field that the parser learns later does not compile.
     let Insert {
         insert_token: _,
         optimizer_hints,
@@ -77,8 +76,8 @@ pub(in crate::engine) fn literal_rows(statement: &DFStatement) -> Option<Literal
 }
 
 impl LiteralRows<'_> {
-    /// The rows with the columns of a table; `None` where a value is not spelled as one of its column's type.
-    pub(in crate::engine) fn batch(&self, schema: &Schema) -> Option<RecordBatch> {
+    /// The rows with the columns of a table; `None` if a value is not written as one of its column's type.
+    pub(crate) fn batch(&self, schema: &Schema) -> Option<RecordBatch> {
         let n_columns = schema.fields().len();
         if self.rows.iter().any(|row| row.len() != n_columns) {
             return None;
@@ -103,6 +102,27 @@ impl LiteralRows<'_> {
         let columns: Option<Vec<_>> = schema.fields().iter().map(|field| column(field)).collect();
         RecordBatch::try_from_iter_with_nullable(columns?).ok()
     }
+}
+
+/// The body of a query that has nothing else.
+fn plain_body(query: &Query) -> Option<&SetExpr> {
+    // All fields are named, so a field that the parser learns later does not compile.
+    let Query {
+        with: None,
+        body,
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks,
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators,
+    } = query
+    else {
+        return None;
+    };
+    (locks.is_empty() && pipe_operators.is_empty()).then_some(body)
 }
 
 /// A name of one part, as SQL takes it.

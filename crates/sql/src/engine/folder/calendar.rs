@@ -1,8 +1,8 @@
 //! [`Calendar`]: the day on which retention is measured.
 //!
-//! It is the clock's, and never one before a day on which something was read: a clock that is set back would show again
-//! what had expired. A data folder remembers the latest day with whatever it keeps next, so that this holds when it is
-//! opened again. A clock that was ahead hides what it hid until that day has come.
+//! The calendar shows the clock's day, but never goes back: if the clock is set back, rows that have expired must not be shown
+//! again. The latest day is written to the data folder with the next change, so this also holds after the folder is opened
+//! again. If the clock was ahead, rows that expired too early stay hidden until that day really comes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -18,30 +18,27 @@ use crate::engine::{Clock, Session};
 const CALENDAR: &str = "calendar";
 const LATEST: &str = "latest day";
 
-/// Days that do not go back, as numbers since 1970-01-01.
-pub(in crate::engine) struct Calendar {
+/// The latest day, and the latest day in the data folder, counted from 1970-01-01.
+pub(crate) struct Calendar {
     clock: Clock,
     latest: AtomicI32,
     kept: AtomicI32,
 }
 
 impl Calendar {
-    pub(in crate::engine) fn new(clock: Clock) -> Calendar {
+    pub(crate) fn new(clock: Clock) -> Calendar {
         Calendar { clock, latest: AtomicI32::new(i32::MIN), kept: AtomicI32::new(i32::MIN) }
     }
 
     /// The day on which retention is measured.
-    pub(in crate::engine) fn today(&self) -> NaiveDate {
+    pub(crate) fn today(&self) -> NaiveDate {
         let now = (self.clock)().date_naive();
         let latest = self.latest.fetch_max(now.to_epoch_days(), Ordering::Relaxed);
         NaiveDate::from_epoch_days(latest).map_or(now, |latest| latest.max(now))
     }
 
-    /// Takes up the latest day that a data folder knows of.
-    ///
-    /// # Errors
-    /// Where what is kept is no day.
-    pub(in crate::engine) fn restore(&self, kept: &Snapshot) -> Result<(), SqlError> {
+    /// Reads the latest day from the data folder.
+    pub(crate) fn restore(&self, kept: &Snapshot) -> Result<(), SqlError> {
         let Some(record) = kept.record(CALENDAR, LATEST)? else { return Ok(()) };
         let latest: NaiveDate = record.parse().map_err(|_| SqlError::Damaged { what: "the latest day".to_owned() })?;
         self.latest.fetch_max(latest.to_epoch_days(), Ordering::Relaxed);
@@ -53,8 +50,8 @@ impl Calendar {
         self.today().to_epoch_days() <= self.kept.load(Ordering::Relaxed)
     }
 
-    /// Writes the latest day beside a change, and says which it is where it has to be written.
-    pub(in crate::engine) fn keep(&self, change: &Change) -> Result<Option<NaiveDate>, SqlError> {
+    /// Writes the latest day with a change; `None` if the data folder has it already.
+    pub(crate) fn keep(&self, change: &Change) -> Result<Option<NaiveDate>, SqlError> {
         if self.is_kept() {
             return Ok(None);
         }
@@ -63,17 +60,17 @@ impl Calendar {
         Ok(Some(today))
     }
 
-    /// Notes that a day was committed.
-    pub(in crate::engine) fn was_kept(&self, day: NaiveDate) {
+    /// Notes that a day was committed to the data folder.
+    pub(crate) fn was_kept(&self, day: NaiveDate) {
         self.kept.fetch_max(day.to_epoch_days(), Ordering::Relaxed);
     }
 }
 
-/// Writes a new day down before it is used. Where somebody else writes, their change does, or the next statement; a
-/// disk that takes nothing keeps nobody from reading.
-pub(in crate::engine) async fn note_day(session: &Session) {
-    let Some(data) = session.shared.data.as_ref().filter(|_| !session.shared.calendar.is_kept()) else { return };
+/// Writes a new day to the data folder before a statement uses it. If somebody else is writing, their change or the next
+/// statement writes the day. A disk that is full keeps nobody from reading.
+pub(crate) async fn note_day(session: &Session) {
+    let Some(store) = session.shared.store.as_ref().filter(|_| !session.shared.calendar.is_kept()) else { return };
     let Ok(turn) = Arc::clone(&session.shared.turn).try_lock_owned() else { return };
-    let Ok(change) = data.store.write() else { return };
+    let Ok(change) = store.write() else { return };
     let _ = folder::commit(session, Transaction::new(change, turn)).await;
 }

@@ -1,12 +1,11 @@
-//! The format of what a data folder keeps beside its tables: records (statements, DGHs, policies, users and grants), and the
-//! hidden tables of materialized views.
+//! The format of the records (statements, DGHs, policies, users and grants) and of the hidden tables of materialized views in a
+//! data folder.
 //!
-//! The format of the file is the store's own matter. This one has a number too, in a record; a folder without it has
-//! format 1. To change the format, add the step that leads there from the one before to [`STEPS`], and a folder of the one
-//! before to `tests/stored/folders`.
+//! `kohort-store` has a number for the format of its file. This format has a number of its own, in a record. A folder without
+//! the record has format 1. To change the format, add to [`STEPS`] the step from the format before, and add a folder of that
+//! format to `tests/stored/folders`.
 //!
 //! # Guarantee
-//!
 //! All steps that a folder needs run in one transaction, so a failure leaves the old format. A folder of a newer format is
 //! refused before anything is written to it.
 
@@ -19,24 +18,21 @@ use crate::SqlError;
 const KIND: &str = "format";
 const NAME: &str = "records and hidden tables";
 
-/// What brings a folder from one format to the next. A new folder takes all of them, too.
+/// Brings a folder from one format to the next. A new folder takes all steps, too.
 type Step = fn(&Change) -> Result<(), SqlError>;
 
 /// The first will lead from format 1 to format 2.
 const STEPS: &[Step] = &[];
 
-/// Brings a folder to the newest format.
-///
-/// # Errors
-/// Where the folder is of a newer one, or a step fails.
-pub(in crate::engine) fn upgrade(store: &Store) -> Result<(), SqlError> {
+/// Brings a folder to the newest format, and refuses a folder of a newer one.
+pub(crate) fn upgrade(store: &Store) -> Result<(), SqlError> {
     upgrade_by(store, STEPS)
 }
 
-/// Whether a data folder, or a backup, is of a format that is known, without opening it.
+/// Checks that this kohort knows the format of a data folder or a backup, without opening it.
 ///
 /// # Errors
-/// Where it is of a newer one, is no data folder, or can't be read.
+/// The format is newer, the path is no data folder, or it can't be read.
 pub fn check_format(folder: &Path) -> Result<(), SqlError> {
     let noted = record_of(folder, KIND, NAME)?.as_deref().map(read).transpose()?;
     is_known(noted.unwrap_or(1), STEPS)
@@ -70,7 +66,7 @@ fn upgrade_by(store: &Store, steps: &[Step]) -> Result<(), SqlError> {
     Ok(change.commit()?)
 }
 
-/// The number that a folder has noted.
+/// The number in the record of a folder.
 fn number(state: &State) -> Result<Option<u64>, SqlError> {
     state.record(KIND, NAME)?.as_deref().map(read).transpose()
 }

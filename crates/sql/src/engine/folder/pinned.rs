@@ -1,31 +1,30 @@
-//! What a data folder remembers of views that are computed, so that none becomes another while nobody looks.
+//! What a data folder remembers of a computed view, so that a view does not change unnoticed while the engine is closed.
 //!
-//! A view that is not materialized is made again when its folder is opened. It is the one that readers know only if it
-//! shows the same, which its digest tells; elsewhere it is stale, as it would be had the engine never stopped, until its
-//! owner says REFRESH.
+//! A view that is not materialized is made again when its folder is opened. If its digest shows that it still shows the same
+//! rows, readers go on with it. Otherwise the view is stale until the owner runs REFRESH, as if the engine had never stopped.
 
 use serde::{Deserialize, Serialize};
 
 use crate::view::{Digest, State};
 
-const UNKNOWN: &str = "the data folder does not tell whether it is what it was";
+const UNKNOWN: &str = "the data folder does not say whether it still shows the same rows";
 
-/// What a view was when its folder last heard of it.
+/// The state of a view when it was last written to its folder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(in crate::engine) enum Pinned {
+pub(crate) enum Pinned {
     /// A version that was verified.
     Version {
         /// Its number.
         number: u64,
-        /// What it shows; `None` where that has no digest.
+        /// The digest of what it shows, if there is one.
         digest: Option<Digest>,
     },
     /// It could not be built.
     Unusable {
         /// Why.
         reason: String,
-        /// Whether it was shown before; perhaps it was, where that was not noted.
+        /// Whether an earlier version was shown. If that was not written, assume that it was.
         #[serde(default = "perhaps")]
         was_shown: bool,
     },
@@ -36,8 +35,8 @@ fn perhaps() -> bool {
 }
 
 impl Pinned {
-    /// What is kept of a view; `None` where its rows are.
-    pub(in crate::engine) fn of(state: &State) -> Option<Pinned> {
+    /// What is kept of a computed view; `None` for a materialized one, whose rows are kept.
+    pub(crate) fn of(state: &State) -> Option<Pinned> {
         match state {
             State::Usable { version, digest, .. } => {
                 Some(Pinned::Version { number: version.number, digest: digest.clone() })
@@ -50,7 +49,7 @@ impl Pinned {
     }
 
     /// The number of its version.
-    pub(in crate::engine) fn number(&self) -> Option<u64> {
+    pub(crate) fn number(&self) -> Option<u64> {
         match self {
             Pinned::Version { number, .. } => Some(*number),
             Pinned::Unusable { .. } => None,
@@ -58,8 +57,8 @@ impl Pinned {
     }
 }
 
-/// The state of a view that was made again, by what it was.
-pub(in crate::engine) fn restored(kept: Option<Pinned>, made: State) -> State {
+/// The state of a view that was made again, compared with its earlier state.
+pub(crate) fn restored(kept: Option<Pinned>, made: State) -> State {
     match (kept, made) {
         (_, made @ State::Materialized { .. }) => made,
         (Some(Pinned::Unusable { reason, was_shown }), _) => State::Unusable { reason, was_shown },

@@ -1,18 +1,19 @@
-//! [`check_growth`]: an analyst's query makes no values so large that the process runs out of memory, and computes none for
-//! so long that it can't be stopped.
+//! [`check_growth`]: refuses an analyst's query that could make values so large that the process runs out of memory, or that
+//! could compute one value for so long that nobody can stop it.
 //!
-//! What sorts, joins and groupings take is bounded while they run. Functions take what they need, and some are told by a
-//! number how much that is: `repeat('a', 2000000000)`. What the system does not give ends the process, for everybody. So
-//! how large values can become is counted before anything is computed, from the largest that columns are taken to hold.
-//! A function that makes texts or lists is known with how it makes them grow ([`calls`]), or refused.
+//! Sorts, joins and groupings ask DataFusion's memory pool while they run. Functions do not: `repeat('a', 2000000000)` takes
+//! as much as its number says, and a process that gets no memory ends, for everybody. Plans run in worker processes where
+//! there are workers, but the optimizer computes constants in the server's own process, and an engine without workers computes
+//! everything there. So the size of every value is bounded before anything is computed. A cell of a table is assumed to have
+//! [`OF_CELL`] bytes, and [`calls`] lists the functions whose growth is known.
 //!
-//! `string_agg` and `array_agg` gather as much as their rows hold, within what the query may take. What is gathered may
-//! leave as it is and be looked at; whatever would put it beside each of many rows is refused.
+//! `string_agg` and `array_agg` gather the values of many rows, within the memory pool. A gathered value may be shown and
+//! measured, but a query that would copy it beside each of many rows is refused.
 //!
 //! # Guarantee
-//! Where texts of tables are no longer than is assumed, what a plan computes and copies per row is bounded in bytes and in
-//! steps, over all of its nodes. A statement can be stopped between two batches of rows, so that is a bound on how long it
-//! can't. It is no bound on time: statements run apart from each other for that.
+//! If no cell is longer than assumed, the bytes and the steps that all nodes of a plan together compute per row are bounded. A
+//! statement can be stopped between two batches of rows, so this also bounds how long it can't be stopped. The time of the whole
+//! statement is not bounded.
 
 mod calls;
 mod pattern;
@@ -20,10 +21,11 @@ mod pattern;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, ScalarValue};
+use datafusion::common::{Column, DFSchema, DFSchemaRef, ScalarValue};
 use datafusion::datasource::cte_worktable::CteWorkTable;
-use datafusion::logical_expr::expr::{AggregateFunction, Like, ScalarFunction, WindowFunction};
+use datafusion::logical_expr::expr::{Cast, InSubquery, Like, ScalarFunction, SetComparison, TryCast};
 use datafusion::logical_expr::logical_plan::{Distinct, RecursiveQuery, TableScan, Unnest};
+use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, JoinType, LogicalPlan, Operator};
 
 use crate::SqlError;
@@ -31,59 +33,46 @@ use calls::{Call, constant, grown, steps_of};
 use pattern::states;
 
 /// Bytes that the expressions of a query may compute per row.
-pub(in crate::engine) const MOST_BYTES: u64 = 32 << 10;
+const MOST_BYTES: u64 = 32 << 10;
 
-/// Steps that they may take per row: with 8,192 rows in a batch, a billion until the next.
+/// Steps that expressions may take per row. A batch has 8,192 rows, so a billion steps until the next batch.
 const MOST_STEPS: u64 = 1 << 17;
 
-/// Bytes that are read or written in the time of a step.
+/// Bytes that are read or written in the time of one step.
 const BYTES_PER_STEP: u64 = 8;
 
-/// Bytes that a cell of a table is taken to hold.
+/// Bytes that a cell of a table is assumed to have.
 const OF_CELL: u64 = 256;
 
-/// Bytes that a cell of PostgreSQL's catalog is taken to hold.
+/// Bytes that a cell of PostgreSQL's catalog is assumed to have.
 const OF_CATALOG: u64 = 64;
 
-/// Bytes of a number, a date, a truth.
+/// Bytes of a number, a date or a boolean.
 const OF_NUMBER: u64 = 16;
 
-/// Bytes of one that is written as a text.
+/// Bytes of a number or a date that is written as a text.
 const OF_WRITTEN: u64 = 128;
 
-/// How exact an approximation may be.
+/// The largest number of centroids that an approximate percentile may keep.
 const MOST_EXACT: u64 = 10_000;
 
-/// How often what was gathered from rows may be copied.
+/// How often gathered values may be copied.
 const MOST_GATHERED: u64 = 2;
 
-/// How often the columns of a recursive query are looked at until their sizes stay.
+/// Rounds after which the columns of a recursive query must have stopped growing.
 const MOST_ROUNDS: usize = 3;
 
-/// Refuses plans that could make too large values, or take too many steps.
-///
-/// # Errors
-/// Where one could, or where it can't be known.
-pub(in crate::engine) fn check_growth(plan: &LogicalPlan) -> Result<(), SqlError> {
+/// Refuses a plan that could make too large values or take too many steps, or whose size nobody can tell beforehand.
+pub(crate) fn check_growth(plan: &LogicalPlan) -> Result<(), SqlError> {
     Growth::default().of_plan(plan).map(drop)
-}
-
-/// Refuses an expression over cells of a table that could.
-///
-/// # Errors
-/// As [`check_growth`].
-pub(in crate::engine) fn check_expression(expression: &Expr, schema: &DFSchema) -> Result<(), SqlError> {
-    let sizes = vec![Size::of(OF_CELL); schema.fields().len()];
-    let size = Growth::default().of_expression(&RowSizes { schema, sizes: &sizes }, expression)?;
-    within_bounds(size.bytes).map(drop)
 }
 
 /// How large a value can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Size {
-    /// Its bytes; those of an element where it was gathered.
+    /// Bytes of the value, or of one element if the value was gathered.
     bytes: u64,
-    /// Whether it is as large as all rows together.
+    /// Whether the value was gathered from many rows, so that it can be as large as all of them together.
     is_gathered: bool,
 }
 
@@ -98,67 +87,81 @@ impl Size {
         Size { bytes: self.bytes.max(other.bytes), is_gathered: self.is_gathered || other.is_gathered }
     }
 
-    /// What a copy takes beyond what rows of tables take anyway.
+    /// Bytes of a copy beyond those of a cell, which every row of a table takes anyway.
     fn excess(self) -> u64 {
         if self.is_gathered { 0 } else { self.bytes.saturating_sub(OF_CELL) }
     }
 }
 
-/// What expressions are computed from.
-#[derive(Clone, Copy)]
-struct RowSizes<'a> {
-    schema: &'a DFSchema,
-    sizes: &'a [Size],
+/// The columns that a node of a plan gives, with their sizes.
+#[derive(Clone)]
+struct Columns {
+    schema: DFSchemaRef,
+    sizes: Vec<Size>,
 }
 
-impl RowSizes<'_> {
-    fn column(&self, column: &Column) -> Option<Size> {
+impl Columns {
+    fn size(&self, column: &Column) -> Option<Size> {
         self.schema.maybe_index_of_column(column).and_then(|at| self.sizes.get(at)).copied()
+    }
+}
+
+/// The row that an expression is computed from: the columns of all inputs of a node.
+struct Row {
+    schema: DFSchema,
+    inputs: Vec<Columns>,
+}
+
+impl Row {
+    fn sizes(&self) -> Vec<Size> {
+        self.inputs.iter().flat_map(|input| &input.sizes).copied().collect()
     }
 
     fn is_small(&self, expression: &Expr) -> bool {
-        expression.get_type(self.schema).is_ok_and(|data_type| is_small(&data_type))
+        expression.get_type(&self.schema).is_ok_and(|data_type| is_small(&data_type))
+    }
+
+    fn is_nested(&self, expression: &Expr) -> bool {
+        expression.get_type(&self.schema).is_ok_and(|data_type| data_type.is_nested())
     }
 }
 
-/// What was counted of a plan so far.
+/// The counts of a plan so far.
 #[derive(Default)]
 struct Growth {
     /// Bytes per row beyond those of cells.
     bytes: u64,
     /// Steps per row.
     steps: u64,
-    /// Copies of what was gathered.
+    /// Copies of gathered values.
     n_gathered: u64,
-    /// Columns of recursive queries that are being looked at.
+    /// Names and columns of the recursive queries around the current node.
     work_tables: Vec<(String, Vec<Size>)>,
-    /// Rows around the subquery that is being looked at.
-    outer: Vec<(DFSchema, Vec<Size>)>,
+    /// Rows around the current subquery.
+    outer: Vec<Columns>,
 }
 
 impl Growth {
-    /// How large the cells of each column can be.
+    /// How large the cells of each column of a plan can be.
     fn of_plan(&mut self, plan: &LogicalPlan) -> Result<Vec<Size>, SqlError> {
         match plan {
             LogicalPlan::RecursiveQuery(query) => return self.of_recursive(query),
             LogicalPlan::TableScan(scan) => return self.of_scan(scan),
             _ => {}
         }
-        let inputs = self.of_inputs(plan)?;
-        let schemas: Vec<&DFSchema> = plan.inputs().iter().map(|input| input.schema().as_ref()).collect();
-        let (schema, sizes) = joined(&schemas, &inputs)?;
-        let row = RowSizes { schema: &schema, sizes: &sizes };
+        let row = Row { schema: merge_schema(&plan.inputs()), inputs: self.of_inputs(plan)? };
         let expressions = plan.expressions();
         let found = expressions.iter().map(|one| self.of_expression(&row, one)).collect::<Result<Vec<_>, _>>()?;
         let computed = || expressions.iter().zip(&found).filter(|(one, _)| !is_passed_on(one)).map(|(_, size)| *size);
         within_bounds(computed().fold(0, |all, size| all.saturating_add(size.bytes)))?;
-        self.make(computed().map(Size::excess))?;
+        self.make(computed())?;
+        let sizes = row.sizes();
         if copies_rows(plan) {
-            self.make(sizes.iter().copied().map(Size::excess))?;
+            self.make(sizes.iter().copied())?;
         }
         let n_columns = plan.schema().fields().len();
         let all = || sizes.iter().chain(&found).fold(Size::NUMBER, |all, size| all.or(*size));
-        let columns = match plan {
+        let mut columns = match plan {
             LogicalPlan::Projection(_) => found,
             LogicalPlan::Aggregate(aggregate)
                 if found.len() == aggregate.group_expr.len() + aggregate.aggr_expr.len()
@@ -167,65 +170,56 @@ impl Growth {
                 found
             }
             LogicalPlan::Window(_) => [sizes, found].concat(),
-            LogicalPlan::Values(_) | LogicalPlan::EmptyRelation(_) => vec![all(); n_columns],
             LogicalPlan::Union(_) => {
-                let of_column = |column: usize| inputs.iter().filter_map(move |sizes| sizes.get(column)).copied();
-                (0..n_columns).map(|column| of_column(column).fold(Size::NUMBER, Size::or)).collect()
+                let of_column = |at: usize| row.inputs.iter().filter_map(move |input| input.sizes.get(at)).copied();
+                (0..n_columns).map(|at| of_column(at).fold(Size::NUMBER, Size::or)).collect()
             }
-            LogicalPlan::Join(join) => {
-                // A row of one side stands beside many of the other.
-                if sizes.iter().any(|size| size.is_gathered) {
-                    return Err(SqlError::Gathered);
+            // A row of one side is copied beside many rows of the other.
+            LogicalPlan::Join(_) if sizes.iter().any(|size| size.is_gathered) => return Err(SqlError::Gathered),
+            LogicalPlan::Join(join) => match join.join_type {
+                JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => {
+                    row.inputs.last().map(|right| right.sizes.clone()).unwrap_or_default()
                 }
-                match join.join_type {
-                    JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => {
-                        inputs.into_iter().next_back().unwrap_or_default()
-                    }
-                    _ => sizes,
-                }
+                _ => sizes,
+            },
+            LogicalPlan::Unnest(unnest) => unnested(unnest, &sizes)?,
+            LogicalPlan::Values(_) | LogicalPlan::EmptyRelation(_) | LogicalPlan::Distinct(Distinct::On(_)) => {
+                vec![all(); n_columns]
             }
-            LogicalPlan::Unnest(unnest) => unnested(unnest, inputs.first().map_or(&[], Vec::as_slice))?,
-            LogicalPlan::Distinct(Distinct::On(_)) => vec![all(); n_columns],
             _ if sizes.len() == n_columns => sizes,
             _ => vec![all(); n_columns],
         };
-        let mut columns = columns;
         columns.resize(n_columns, Size::of(OF_CELL));
         Ok(columns)
     }
 
-    fn of_inputs(&mut self, plan: &LogicalPlan) -> Result<Vec<Vec<Size>>, SqlError> {
+    fn of_inputs(&mut self, plan: &LogicalPlan) -> Result<Vec<Columns>, SqlError> {
         let n_outer = self.outer.len();
         let mut inputs = Vec::new();
         for input in plan.inputs() {
-            let sizes = self.of_plan(input)?;
-            // With LATERAL the second reads columns of the first.
+            let columns = Columns { schema: input.schema().clone(), sizes: self.of_plan(input)? };
+            // With LATERAL the second input reads columns of the first.
             if matches!(plan, LogicalPlan::Join(_)) {
-                self.outer.push((input.schema().as_ref().clone(), sizes.clone()));
+                self.outer.push(columns.clone());
             }
-            inputs.push(sizes);
+            inputs.push(columns);
         }
         self.outer.truncate(n_outer);
         Ok(inputs)
     }
 
     fn of_scan(&self, scan: &TableScan) -> Result<Vec<Size>, SqlError> {
-        let n_columns = scan.projected_schema.fields().len();
         if let Some(table) = source_as_provider(&scan.source)?.downcast_ref::<CteWorkTable>() {
             let known = self.work_tables.iter().rev().find(|(name, _)| name == table.name()).map(|(_, sizes)| sizes);
             let known = known.ok_or_else(too_large)?;
-            return match &scan.projection {
-                None => Ok(known.clone()),
-                Some(columns) => {
-                    columns.iter().map(|column| known.get(*column).copied().ok_or_else(too_large)).collect()
-                }
-            };
+            let Some(columns) = &scan.projection else { return Ok(known.clone()) };
+            return columns.iter().map(|column| known.get(*column).copied().ok_or_else(too_large)).collect();
         }
         let of_cell = if scan.table_name.schema() == Some("pg_catalog") { OF_CATALOG } else { OF_CELL };
-        Ok(vec![Size::of(of_cell); n_columns])
+        Ok(vec![Size::of(of_cell); scan.projected_schema.fields().len()])
     }
 
-    /// A recursive query whose columns do not grow from one round to the next.
+    /// The columns of a recursive query. They must not grow from one round to the next.
     fn of_recursive(&mut self, query: &RecursiveQuery) -> Result<Vec<Size>, SqlError> {
         let mut sizes = self.of_plan(&query.static_term)?;
         for _ in 0..MOST_ROUNDS {
@@ -244,24 +238,23 @@ impl Growth {
         Err(too_large())
     }
 
-    fn of_subquery(&mut self, row: &RowSizes<'_>, plan: &LogicalPlan) -> Result<Size, SqlError> {
-        self.outer.push((row.schema.clone(), row.sizes.to_vec()));
+    fn of_subquery(&mut self, row: &Row, plan: &LogicalPlan) -> Result<Size, SqlError> {
+        let n_outer = self.outer.len();
+        self.outer.extend_from_slice(&row.inputs);
         let sizes = self.of_plan(plan);
-        self.outer.pop();
+        self.outer.truncate(n_outer);
         Ok(sizes?.into_iter().fold(Size::NUMBER, Size::or))
     }
 
-    fn of_expression(&mut self, row: &RowSizes<'_>, expression: &Expr) -> Result<Size, SqlError> {
+    fn of_expression(&mut self, row: &Row, expression: &Expr) -> Result<Size, SqlError> {
         Ok(match expression {
             Expr::Column(column) => {
-                // What can't be found is as large as any.
-                row.column(column)
-                    .unwrap_or_else(|| row.sizes.iter().fold(Size::of(OF_CELL), |all, size| all.or(*size)))
+                let known = row.inputs.iter().filter_map(|input| input.size(column)).reduce(Size::or);
+                // A column that can't be found may be any of them.
+                known.unwrap_or_else(|| row.sizes().into_iter().fold(Size::of(OF_CELL), Size::or))
             }
             Expr::OuterReferenceColumn(field, column) => {
-                let outer = self.outer.iter().rev();
-                let known = outer.map(|(schema, sizes)| RowSizes { schema, sizes }.column(column));
-                match known.flatten().next() {
+                match self.outer.iter().rev().find_map(|outer| outer.size(column)) {
                     Some(size) => size,
                     None if is_small(field.data_type()) => Size::NUMBER,
                     None => return Err(too_large()),
@@ -275,10 +268,7 @@ impl Growth {
                     Operator::RegexMatch
                     | Operator::RegexIMatch
                     | Operator::RegexNotMatch
-                    | Operator::RegexNotIMatch => {
-                        self.step(left.bytes.saturating_mul(states(&binary.right).ok_or_else(too_large)?))?;
-                        Size::NUMBER
-                    }
+                    | Operator::RegexNotIMatch => self.of_match(left, &binary.right)?,
                     _ if left.is_gathered || right.is_gathered || row.is_small(expression) => Size::NUMBER,
                     _ => return Err(SqlError::UnknownGrowth { function: binary.op.to_string() }),
                 }
@@ -286,19 +276,19 @@ impl Growth {
             Expr::Like(like) => self.of_like(row, like)?,
             Expr::SimilarTo(like) => {
                 let text = self.of_expression(row, &like.expr)?;
-                self.step(text.bytes.saturating_mul(states(&like.pattern).ok_or_else(too_large)?))?;
-                Size::NUMBER
+                self.of_match(text, &like.pattern)?
             }
-            Expr::Cast(cast) => self.of_cast(row, &cast.expr, expression)?,
-            Expr::TryCast(cast) => self.of_cast(row, &cast.expr, expression)?,
+            Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) => {
+                self.of_cast(row, expr, expression)?
+            }
             Expr::ScalarFunction(call) => self.of_call(row, call, expression)?,
             Expr::HigherOrderFunction(call) => {
                 return Err(SqlError::UnknownGrowth { function: call.func.name().to_owned() });
             }
-            Expr::AggregateFunction(call) => self.of_aggregate(row, call, expression)?,
-            Expr::WindowFunction(call) => self.of_window(row, call, expression)?,
+            Expr::AggregateFunction(call) => self.of_aggregate(row, call.func.name(), &call.params.args, expression)?,
+            Expr::WindowFunction(call) => self.of_aggregate(row, call.fun.name(), &call.params.args, expression)?,
             Expr::ScalarSubquery(query) => match self.of_subquery(row, &query.subquery)? {
-                // It stands beside every row.
+                // The value is copied beside every row.
                 size if size.is_gathered => return Err(SqlError::Gathered),
                 size => size,
             },
@@ -306,22 +296,18 @@ impl Growth {
                 self.of_subquery(row, &exists.subquery.subquery)?;
                 Size::NUMBER
             }
-            Expr::InSubquery(query) => {
-                self.of_subquery(row, &query.subquery.subquery)?;
-                self.of_expression(row, &query.expr)?;
-                Size::NUMBER
-            }
-            Expr::SetComparison(query) => {
-                self.of_subquery(row, &query.subquery.subquery)?;
-                self.of_expression(row, &query.expr)?;
+            Expr::InSubquery(InSubquery { expr, subquery, .. })
+            | Expr::SetComparison(SetComparison { expr, subquery, .. }) => {
+                self.of_subquery(row, &subquery.subquery)?;
+                self.of_expression(row, expr)?;
                 Size::NUMBER
             }
             other => self.of_parts(row, other)?,
         })
     }
 
-    /// The largest of what an expression is made of.
-    fn of_parts(&mut self, row: &RowSizes<'_>, expression: &Expr) -> Result<Size, SqlError> {
+    /// The largest of the parts of an expression.
+    fn of_parts(&mut self, row: &Row, expression: &Expr) -> Result<Size, SqlError> {
         let mut most = Ok(Size::NUMBER);
         expression.apply_children(|part| {
             let so_far = *most.as_ref().unwrap_or(&Size::NUMBER);
@@ -331,10 +317,16 @@ impl Growth {
         most
     }
 
-    fn of_like(&mut self, row: &RowSizes<'_>, like: &Like) -> Result<Size, SqlError> {
+    /// A text that is matched with a regular expression.
+    fn of_match(&mut self, text: Size, pattern: &Expr) -> Result<Size, SqlError> {
+        self.step(text.bytes.saturating_mul(states(pattern).ok_or_else(too_large)?))?;
+        Ok(Size::NUMBER)
+    }
+
+    fn of_like(&mut self, row: &Row, like: &Like) -> Result<Size, SqlError> {
         let text = self.of_expression(row, &like.expr)?;
         let pattern = self.of_expression(row, &like.pattern)?;
-        // Each `%` may begin anywhere.
+        // What follows a `%` may begin at any letter.
         let n_parts = match like.pattern.as_ref() {
             Expr::Literal(value, _) => value.try_as_str().flatten().map(|text| text.matches(['%', '_']).count() as u64),
             _ => None,
@@ -343,23 +335,21 @@ impl Growth {
         Ok(Size::NUMBER)
     }
 
-    fn of_cast(&mut self, row: &RowSizes<'_>, from: &Expr, expression: &Expr) -> Result<Size, SqlError> {
+    fn of_cast(&mut self, row: &Row, from: &Expr, expression: &Expr) -> Result<Size, SqlError> {
         let size = self.of_expression(row, from)?;
         if row.is_small(expression) {
             return Ok(Size::NUMBER);
         }
-        let is_nested = from.get_type(row.schema).is_ok_and(|data_type| data_type.is_nested());
-        let becomes_nested = expression.get_type(row.schema).is_ok_and(|data_type| data_type.is_nested());
         if size.is_gathered {
             return self.put_together([size]);
         }
-        // A list is written with signs between its elements.
-        let factor = if is_nested && !becomes_nested { 8 } else { 1 };
+        // A list is written with brackets and commas around its elements.
+        let factor = if row.is_nested(from) && !row.is_nested(expression) { 8 } else { 1 };
         let written = size.bytes.saturating_mul(factor).max(OF_WRITTEN);
         Ok(Size::of(within_bounds(written)?))
     }
 
-    fn of_call(&mut self, row: &RowSizes<'_>, call: &ScalarFunction, expression: &Expr) -> Result<Size, SqlError> {
+    fn of_call(&mut self, row: &Row, call: &ScalarFunction, expression: &Expr) -> Result<Size, SqlError> {
         let sizes = call.args.iter().map(|part| self.of_expression(row, part)).collect::<Result<Vec<_>, _>>()?;
         let bytes: Vec<u64> = sizes.iter().map(|size| size.bytes).collect();
         let called = Call { name: call.func.name(), arguments: &call.args, sizes: &bytes };
@@ -384,7 +374,7 @@ impl Growth {
         Ok(Size::of(size))
     }
 
-    /// Values put after each other.
+    /// A value that holds all of these values, one after the other.
     fn put_together(&mut self, sizes: impl IntoIterator<Item = Size>) -> Result<Size, SqlError> {
         let (mut bytes, mut is_gathered) = (0u64, false);
         for size in sizes {
@@ -401,43 +391,29 @@ impl Growth {
         Ok(Size { bytes: within_bounds(bytes)?, is_gathered })
     }
 
-    fn of_aggregate(&mut self, row: &RowSizes<'_>, call: &AggregateFunction, whole: &Expr) -> Result<Size, SqlError> {
-        // Also what it is ordered and filtered by.
+    /// An aggregate or window function. `whole` also holds the expressions it orders, filters and partitions by.
+    fn of_aggregate(&mut self, row: &Row, name: &str, arguments: &[Expr], whole: &Expr) -> Result<Size, SqlError> {
         self.of_parts(row, whole)?;
-        let AggregateFunction { func, params } = call;
-        if func.name().starts_with("approx_percentile") {
-            // The last number that may be there says how much is kept.
+        let is_window = matches!(whole, Expr::WindowFunction(_));
+        if name.starts_with("approx_percentile") {
+            // The last argument, which may be absent, is the number of centroids to keep.
             let is_exact =
                 |part: &Expr| !matches!(part, Expr::Column(_)) && constant(part).is_none_or(|n| n > MOST_EXACT);
-            if params.args.iter().skip(1).any(is_exact) {
+            if arguments.iter().skip(1).any(is_exact) {
                 return Err(too_large());
             }
         }
-        let arguments = self.largest(row, &params.args)?;
-        match func.name() {
-            "string_agg" | "array_agg" if arguments.is_gathered => Err(SqlError::Gathered),
+        let largest = |most: Size, part| Ok::<_, SqlError>(self.of_expression(row, part)?.or(most));
+        let arguments = arguments.iter().try_fold(Size::NUMBER, largest)?;
+        match name {
+            // A window function gathers all values again for every row.
+            "string_agg" | "array_agg" if is_window || arguments.is_gathered => Err(SqlError::Gathered),
             "string_agg" | "array_agg" => Ok(Size { is_gathered: true, ..arguments }),
             _ if row.is_small(whole) => Ok(Size::NUMBER),
-            "min" | "max" | "first_value" | "last_value" | "nth_value" | "any_value" => Ok(arguments),
-            name => Err(SqlError::UnknownGrowth { function: name.to_owned() }),
-        }
-    }
-
-    fn of_window(&mut self, row: &RowSizes<'_>, call: &WindowFunction, whole: &Expr) -> Result<Size, SqlError> {
-        self.of_parts(row, whole)?;
-        let arguments = self.largest(row, &call.params.args)?;
-        match call.fun.name() {
-            // For every row anew.
-            "string_agg" | "array_agg" => Err(SqlError::Gathered),
-            _ if row.is_small(whole) => Ok(Size::NUMBER),
-            _ if arguments.is_gathered => Err(SqlError::Gathered),
+            _ if is_window && arguments.is_gathered => Err(SqlError::Gathered),
             "min" | "max" | "first_value" | "last_value" | "nth_value" | "any_value" | "lag" | "lead" => Ok(arguments),
             name => Err(SqlError::UnknownGrowth { function: name.to_owned() }),
         }
-    }
-
-    fn largest(&mut self, row: &RowSizes<'_>, parts: &[Expr]) -> Result<Size, SqlError> {
-        parts.iter().try_fold(Size::NUMBER, |most, part| Ok(self.of_expression(row, part)?.or(most)))
     }
 
     fn step(&mut self, steps: u64) -> Result<(), SqlError> {
@@ -445,13 +421,13 @@ impl Growth {
         if self.steps > MOST_STEPS { Err(SqlError::TooSlow) } else { Ok(()) }
     }
 
-    fn make(&mut self, bytes: impl Iterator<Item = u64>) -> Result<(), SqlError> {
-        self.bytes = bytes.fold(self.bytes, u64::saturating_add);
+    fn make(&mut self, sizes: impl Iterator<Item = Size>) -> Result<(), SqlError> {
+        self.bytes = sizes.map(Size::excess).fold(self.bytes, u64::saturating_add);
         within_bounds(self.bytes).map(drop)
     }
 }
 
-/// Whether a node makes new rows of those it reads, also where it computes nothing.
+/// Whether a node copies the rows it reads, even if it computes nothing.
 fn copies_rows(plan: &LogicalPlan) -> bool {
     matches!(
         plan,
@@ -465,7 +441,7 @@ fn copies_rows(plan: &LogicalPlan) -> bool {
     )
 }
 
-/// Whether an expression is a value that is there already.
+/// Whether an expression is a column as it is.
 fn is_passed_on(expression: &Expr) -> bool {
     match expression {
         Expr::Column(_) | Expr::OuterReferenceColumn(..) => true,
@@ -474,10 +450,10 @@ fn is_passed_on(expression: &Expr) -> bool {
     }
 }
 
-/// Columns of rows whose lists become rows.
+/// The columns of rows whose lists become rows.
 fn unnested(unnest: &Unnest, sizes: &[Size]) -> Result<Vec<Size>, SqlError> {
     let lists = &unnest.list_type_columns;
-    // Of lists in lists all elements are there at once.
+    // All elements of lists in lists are in memory at once.
     if lists.iter().any(|(_, list)| list.depth > 1) {
         return Err(SqlError::UnknownGrowth { function: "unnest".to_owned() });
     }
@@ -485,35 +461,12 @@ fn unnested(unnest: &Unnest, sizes: &[Size]) -> Result<Vec<Size>, SqlError> {
         let size = sizes.get(*position).copied().unwrap_or(Size::of(OF_CELL));
         match lists.iter().any(|(list, _)| list == position) {
             true => Ok(Size::of(size.bytes)),
-            // It stands beside every element.
+            // The value is copied beside every element of the list.
             false if size.is_gathered => Err(SqlError::Gathered),
             false => Ok(size),
         }
     };
     unnest.dependency_indices.iter().map(of_column).collect()
-}
-
-/// The columns of all inputs after each other.
-fn joined(schemas: &[&DFSchema], inputs: &[Vec<Size>]) -> Result<(DFSchema, Vec<Size>), SqlError> {
-    let mut all = DFSchema::empty();
-    let mut sizes: Vec<Size> = Vec::new();
-    for (schema, of_input) in schemas.iter().zip(inputs) {
-        // The same column twice, as below a UNION, is one of both.
-        for (position, (qualifier, field)) in schema.iter().enumerate() {
-            let column = Column::new(qualifier.cloned(), field.name());
-            match all.maybe_index_of_column(&column) {
-                Some(known) => sizes[known] = sizes[known].or(of_input[position]),
-                None => {
-                    let one =
-                        DFSchema::new_with_metadata(vec![(qualifier.cloned(), field.clone())], Default::default())?;
-                    all.merge(&one);
-                    sizes.push(of_input[position]);
-                }
-            }
-        }
-    }
-    sizes.resize(all.fields().len(), Size::of(OF_CELL));
-    Ok((all, sizes))
 }
 
 fn too_large() -> SqlError {

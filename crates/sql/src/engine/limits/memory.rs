@@ -1,154 +1,131 @@
-//! [`QueryMemory`]: what sorts, joins and groupings of all queries may take together. Of that an analyst has half,
-//! however many connections they have, and all analysts together three quarters: the rest is for owners.
+//! [`QueryMemory`]: how much memory the sorts, joins and groupings of queries may take.
+//!
+//! ```text
+//! all queries            what the owner of the server allows
+//!   queries of analysts  three quarters of it; the rest is for owners
+//!     one login          half of it, however many connections the login has
+//! ```
 //!
 //! # Guarantee
-//! A query that would need more ends, and the others go on. Nothing is written to temporary files instead: rows below a
-//! view would lie there.
+//! A query that would need more fails, and the others go on. No query writes temporary files instead, because private rows
+//! would be in them.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool, MemoryReservation};
+use parking_lot::Mutex;
 
-/// Bytes that queries take, and the most they may.
+/// The memory of all queries together.
 #[derive(Debug)]
-pub(in crate::engine) struct QueryMemory {
-    most: AtomicUsize,
-    taken: AtomicUsize,
-    /// Of that what analysts take.
-    taken_by_logins: AtomicUsize,
-    of_logins: Mutex<HashMap<String, Weak<LoginMemory>>>,
+pub(crate) struct QueryMemory {
+    all: Arc<SharedMemory>,
+    analysts: Arc<SharedMemory>,
+    logins: Mutex<HashMap<String, Weak<SharedMemory>>>,
 }
 
 impl QueryMemory {
-    pub(in crate::engine) fn unlimited() -> QueryMemory {
-        QueryMemory {
-            most: AtomicUsize::new(usize::MAX),
-            taken: AtomicUsize::new(0),
-            taken_by_logins: AtomicUsize::new(0),
-            of_logins: Mutex::default(),
-        }
+    pub(crate) fn unlimited() -> QueryMemory {
+        let most = Arc::new(AtomicUsize::new(usize::MAX));
+        let all =
+            Arc::new(SharedMemory { name: "queries", most, quarters: 4, taken: AtomicUsize::new(0), whole: None });
+        let analysts = all.part("queries of analysts", 3);
+        QueryMemory { all, analysts, logins: Mutex::default() }
     }
 
-    pub(in crate::engine) fn limit(&self, most: usize) {
-        self.most.store(most, Ordering::Relaxed);
+    pub(crate) fn limit(&self, most: usize) {
+        self.all.most.store(most, Ordering::Relaxed);
     }
 
-    /// What queries of one login take, shared by all of its sessions.
-    pub(in crate::engine) fn of_login(self: &Arc<Self>, login: &str) -> Arc<LoginMemory> {
-        let mut logins = self.of_logins.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The memory of queries that nobody logged in for.
+    pub(crate) fn of_all(&self) -> Arc<dyn MemoryPool> {
+        self.all.clone()
+    }
+
+    /// The memory of one login, which all of its sessions share.
+    pub(crate) fn of_login(&self, login: &str) -> Arc<dyn MemoryPool> {
+        let mut logins = self.logins.lock();
         if let Some(known) = logins.get(login).and_then(Weak::upgrade) {
             return known;
         }
         logins.retain(|_, memory| memory.strong_count() > 0);
-        let own = Arc::new(LoginMemory { all: Arc::clone(self), taken: AtomicUsize::new(0) });
+        let own = self.analysts.part("queries of one login", 2);
         logins.insert(login.to_owned(), Arc::downgrade(&own));
         own
     }
 }
 
-/// Takes so many bytes more, if they may be.
-fn take(taken: &AtomicUsize, additional: usize, most: usize, whose: &str) -> Result<()> {
-    let grown = |taken: usize| taken.checked_add(additional).filter(|taken| *taken <= most);
-    match taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown) {
-        Ok(_) => Ok(()),
-        Err(_) => Err(DataFusionError::ResourcesExhausted(format!("{whose} may take {most} bytes together"))),
+/// Memory that some queries share, as a part of what others share.
+#[derive(Debug)]
+struct SharedMemory {
+    name: &'static str,
+    /// Bytes that all queries may take.
+    most: Arc<AtomicUsize>,
+    /// How many quarters of that are for these queries.
+    quarters: usize,
+    taken: AtomicUsize,
+    /// Memory that this is a part of.
+    whole: Option<Arc<SharedMemory>>,
+}
+
+impl SharedMemory {
+    fn part(self: &Arc<Self>, name: &'static str, quarters: usize) -> Arc<SharedMemory> {
+        let (most, whole) = (Arc::clone(&self.most), Some(Arc::clone(self)));
+        Arc::new(SharedMemory { name, most, quarters, taken: AtomicUsize::new(0), whole })
+    }
+
+    /// This memory, the memory that it is a part of, and so on.
+    fn with_wholes(&self) -> impl Iterator<Item = &SharedMemory> {
+        std::iter::successors(Some(self), |memory| memory.whole.as_deref())
+    }
+
+    fn most(&self) -> usize {
+        match self.most.load(Ordering::Relaxed) {
+            most if most == usize::MAX || self.quarters == 4 => most,
+            most => most / 4 * self.quarters,
+        }
     }
 }
 
-impl fmt::Display for QueryMemory {
+impl fmt::Display for SharedMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(self.name)
     }
 }
 
-impl MemoryPool for QueryMemory {
+impl MemoryPool for SharedMemory {
     fn name(&self) -> &str {
-        "queries"
+        self.name
     }
 
     fn grow(&self, _reservation: &MemoryReservation, additional: usize) {
-        self.taken.fetch_add(additional, Ordering::Relaxed);
+        for memory in self.with_wholes() {
+            memory.taken.fetch_add(additional, Ordering::Relaxed);
+        }
     }
 
     fn shrink(&self, _reservation: &MemoryReservation, shrink: usize) {
-        self.taken.fetch_sub(shrink, Ordering::Relaxed);
+        for memory in self.with_wholes() {
+            memory.taken.fetch_sub(shrink, Ordering::Relaxed);
+        }
     }
 
     fn try_grow(&self, _reservation: &MemoryReservation, additional: usize) -> Result<()> {
-        take(&self.taken, additional, self.most.load(Ordering::Relaxed), "queries")
-    }
-
-    fn reserved(&self) -> usize {
-        self.taken.load(Ordering::Relaxed)
-    }
-
-    fn memory_limit(&self) -> MemoryLimit {
-        match self.most.load(Ordering::Relaxed) {
-            usize::MAX => MemoryLimit::Infinite,
-            most => MemoryLimit::Finite(most),
+        for (n_grown, memory) in self.with_wholes().enumerate() {
+            let most = memory.most();
+            let grown = |taken: usize| taken.checked_add(additional).filter(|taken| *taken <= most);
+            if memory.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).is_err() {
+                for part in self.with_wholes().take(n_grown) {
+                    part.taken.fetch_sub(additional, Ordering::Relaxed);
+                }
+                let problem = format!("{} may take {most} bytes together", memory.name);
+                return Err(DataFusionError::ResourcesExhausted(problem));
+            }
         }
-    }
-}
-
-/// Bytes that queries of one login take, of what all may.
-#[derive(Debug)]
-pub(in crate::engine) struct LoginMemory {
-    all: Arc<QueryMemory>,
-    taken: AtomicUsize,
-}
-
-impl LoginMemory {
-    fn most(&self) -> usize {
-        self.share(2, 4)
-    }
-
-    fn share(&self, share: usize, of: usize) -> usize {
-        match self.all.memory_limit() {
-            MemoryLimit::Finite(most) => most / of * share,
-            _ => usize::MAX,
-        }
-    }
-}
-
-impl fmt::Display for LoginMemory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl MemoryPool for LoginMemory {
-    fn name(&self) -> &str {
-        "queries of a login"
-    }
-
-    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
-        self.taken.fetch_add(additional, Ordering::Relaxed);
-        self.all.taken_by_logins.fetch_add(additional, Ordering::Relaxed);
-        self.all.grow(reservation, additional);
-    }
-
-    fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
-        self.taken.fetch_sub(shrink, Ordering::Relaxed);
-        self.all.taken_by_logins.fetch_sub(shrink, Ordering::Relaxed);
-        self.all.shrink(reservation, shrink);
-    }
-
-    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
-        let all = &self.all;
-        let give_back = |taken: &AtomicUsize| {
-            taken.fetch_sub(additional, Ordering::Relaxed);
-        };
-        take(&self.taken, additional, self.most(), "queries of one login")?;
-        take(&all.taken_by_logins, additional, self.share(3, 4), "queries of analysts")
-            .inspect_err(|_| give_back(&self.taken))?;
-        all.try_grow(reservation, additional).inspect_err(|_| {
-            give_back(&self.taken);
-            give_back(&all.taken_by_logins);
-        })
+        Ok(())
     }
 
     fn reserved(&self) -> usize {
@@ -170,15 +147,16 @@ mod tests {
 
     use super::*;
 
-    fn reservation(pool: &Arc<impl MemoryPool + 'static>) -> MemoryReservation {
-        MemoryConsumer::new("test").register(&(Arc::clone(pool) as Arc<dyn MemoryPool>))
+    fn reservation(pool: &Arc<dyn MemoryPool>) -> MemoryReservation {
+        MemoryConsumer::new("test").register(pool)
     }
 
     #[test]
     fn a_login_takes_half_and_leaves_the_rest_to_others() {
-        let all = Arc::new(QueryMemory::unlimited());
-        all.limit(100);
-        let (ann, again, bob) = (all.of_login("ann"), all.of_login("ann"), all.of_login("bob"));
+        let memory = QueryMemory::unlimited();
+        memory.limit(100);
+        let all = memory.of_all();
+        let (ann, again, bob) = (memory.of_login("ann"), memory.of_login("ann"), memory.of_login("bob"));
         let (first, second, third) = (reservation(&ann), reservation(&again), reservation(&bob));
         first.try_grow(40).unwrap();
         assert!(second.try_grow(11).is_err(), "however many sessions they have");
@@ -194,10 +172,10 @@ mod tests {
         assert_eq!((all.reserved(), ann.reserved(), bob.reserved()), (10, 10, 0));
         owner.try_grow(80).unwrap();
         assert!(second.try_grow(20).is_err(), "nor more than there is");
-        assert_eq!(ann.reserved(), 10, "what was not given is not counted");
+        assert_eq!((ann.reserved(), memory.analysts.reserved()), (10, 10), "a refusal takes nothing");
         drop((second, owner, ann, again, bob));
         assert_eq!(all.reserved(), 0);
-        all.of_login("cem");
-        assert_eq!(all.of_logins.lock().unwrap().len(), 1, "who is gone is forgotten");
+        memory.of_login("cem");
+        assert_eq!(memory.logins.lock().len(), 1, "logins without sessions are forgotten");
     }
 }

@@ -1,13 +1,13 @@
-//! [`MeterWindows`]: what window functions take counts among what queries may take together.
+//! [`MeterWindows`]: window functions count towards the memory that queries may take.
 //!
-//! DataFusion's window operators keep the rows of a partition, and a value per row for each function, and ask nobody. What the
-//! system does not give ends the process, for everybody. So whatever flows into such an operator is counted before it gets
-//! there, and a query that would need more ends instead.
+//! DataFusion's window operators keep the rows of a partition, and a value per row for each function, without asking the memory
+//! pool. A process that the system gives no memory ends, for everybody. So the rows that flow into a window operator are
+//! counted on their way, and a query that would need too much fails instead.
 //!
 //! # Guarantee
 //! the same rows, in the same partitions and order
 //! # Cost
-//! Counted are all rows that went in, also those that a running function has let go of already.
+//! All rows count that went in, including those that a running function has already let go of.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,12 +28,12 @@ use datafusion::physical_plan::{
 };
 use futures::StreamExt;
 
-/// Bytes that a window function takes per row: a value while it is computed, and in the column that it becomes.
+/// Bytes that a window function takes per row: the value itself, and its place in the finished column.
 const PER_ROW: usize = 128;
 
 /// The rule that puts a [`MeterExec`] below each window operator.
 #[derive(Debug, Default)]
-pub(in crate::engine) struct MeterWindows;
+pub(crate) struct MeterWindows;
 
 impl PhysicalOptimizerRule for MeterWindows {
     fn name(&self) -> &str {
@@ -65,7 +65,7 @@ impl PhysicalOptimizerRule for MeterWindows {
 struct MeterExec {
     input: Arc<dyn ExecutionPlan>,
     n_functions: usize,
-    /// Those of its input.
+    /// The properties of the input.
     properties: Arc<PlanProperties>,
 }
 
@@ -110,7 +110,7 @@ impl ExecutionPlan for MeterExec {
         children: Vec<Arc<dyn ExecutionPlan>>,
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let [input] = &children[..] else { return internal_err!("what is counted is one input") };
+        let [input] = &children[..] else { return internal_err!("a meter has one input") };
         let (input, properties) = (Arc::clone(input), Arc::clone(input.properties()));
         Ok(Arc::new(MeterExec { input, n_functions: self.n_functions, properties }))
     }

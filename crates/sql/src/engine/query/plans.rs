@@ -1,5 +1,6 @@
-//! What a plan reads and changes, by name.
+//! The names of the views that a plan reads, and of the table that it changes.
 
+use datafusion::catalog::TableProvider;
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
@@ -12,8 +13,8 @@ use crate::view::AView;
 /// The views a plan reads.
 ///
 /// # Errors
-/// Where a view whose answers depend on its members' values is joined with anything.
-pub(in crate::engine) fn views_of(plan: &LogicalPlan) -> Result<Vec<UsedView>, SqlError> {
+/// A view with ANSWERS MATCHING is joined with something.
+pub(crate) fn views_of(plan: &LogicalPlan) -> Result<Vec<UsedView>, SqlError> {
     let mut views: Vec<UsedView> = Vec::new();
     let (mut n_scans, mut is_joined, mut matching) = (0, false, None);
     plan.apply_with_subqueries(|node| {
@@ -38,8 +39,20 @@ pub(in crate::engine) fn views_of(plan: &LogicalPlan) -> Result<Vec<UsedView>, S
     }
 }
 
+/// Whether a plan reads a table of some kind.
+pub(crate) fn reads_any(plan: &LogicalPlan, is_it: impl Fn(&dyn TableProvider) -> bool) -> Result<bool, SqlError> {
+    let mut reads = false;
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            reads |= is_it(source_as_provider(&scan.source)?.as_ref());
+        }
+        Ok(if reads { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(reads)
+}
+
 /// Whether a plan changes rows or writes files.
-pub(in crate::engine) fn writes(plan: &LogicalPlan) -> bool {
+pub(crate) fn writes(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Analyze(analyzed) => writes(&analyzed.input),
         LogicalPlan::Dml(_) | LogicalPlan::Copy(_) => true,
@@ -48,7 +61,7 @@ pub(in crate::engine) fn writes(plan: &LogicalPlan) -> bool {
 }
 
 /// The table whose rows a plan changes.
-pub(in crate::engine) fn changed_table(plan: &LogicalPlan) -> Option<String> {
+pub(crate) fn changed_table(plan: &LogicalPlan) -> Option<String> {
     match plan {
         LogicalPlan::Analyze(analyzed) => changed_table(&analyzed.input),
         LogicalPlan::Dml(change) => Some(change.table_name.table().to_owned()),

@@ -1,60 +1,53 @@
 //! [`Session::point`]: recognizes a query that needs no plan.
 //!
-//! `SELECT columns FROM view WHERE ...` of a materialized view, whose condition is a conjunction of comparisons of quasi
-//! columns with constants, and nothing else. Every part of a statement that this file does not name, and every value of
-//! a part other than the one named, goes to the planner.
+//! Such a query is `SELECT columns FROM view WHERE ...` on a materialized view, and its condition compares quasi columns with
+//! constants, joined by AND. Every other query is planned.
 //!
-//! What a comparison means is not said here: the condition is made by the planner's own reading of expressions, and
-//! rewritten by the rule that rewrites plans. Only where questions about labels come of it, and nothing else, is the
-//! query one of these.
+//! This file does not say what a comparison means: the planner's own function reads the condition, and the rule that
+//! rewrites plans rewrites it. Only if the result consists of questions about labels is the query answered here.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use datafusion::catalog::TableProvider;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, TableReference};
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::utils::split_conjunction;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::sql::parser::Statement as DFStatement;
+use datafusion::sql::parser::{DFParser, Statement as DFStatement};
 use datafusion::sql::sqlparser::ast::{
-    Expr as SqlExpr, ExprWithAlias, GroupByExpr, Ident, ObjectName, Select, SelectFlavor, SelectItem, SetExpr,
-    Statement as SqlStatement, TableFactor, TableWithJoins, WildcardAdditionalOptions,
+    Expr as SqlExpr, ExprWithAlias, Ident, Query, SelectItem, SetExpr, Statement as SqlStatement, TableFactor,
+    WildcardAdditionalOptions,
 };
-use kohort_labels::meaning::CouldBe;
 use kohort_labels::rewrite::ProtectedColumns;
-use kohort_model::Role as ColumnRole;
 
-use super::plain::plain_body;
 use crate::engine::Session;
 use crate::engine::context::meanings_of;
-use crate::engine::limits::growth::check_expression;
-use crate::engine::session::Outcome;
 use crate::engine::session::access;
+use crate::engine::session::{Outcome, stream_of};
 use crate::options::ViewOptions;
 use crate::parser::{Access, spelled};
 use crate::policy::UsedView;
-use crate::role::Role;
-use crate::view::{AView, PlanWish, Point, State};
+use crate::view::{AView, LabelComparison, PlanWish, Point, State};
 
-/// What a query of this kind says.
-struct PointQuery<'a> {
-    view: &'a Ident,
+/// The parts in which queries of this kind differ.
+struct PointQuery {
+    view: Ident,
     /// `None` for all columns.
-    columns: Option<Vec<&'a Ident>>,
-    condition: &'a SqlExpr,
+    columns: Option<Vec<Ident>>,
+    condition: SqlExpr,
 }
 
-/// So often a view is looked at while others change it, before all of it is read.
+/// How often a view is looked at while others change it, before the query is planned.
 const MOST_LOOKS: usize = 50;
 
-/// How long whoever has committed may take to say so.
+/// How long to wait for a committed change to be published.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
 impl Session {
-    /// The answer to a query that needs no plan, `None` where it does.
+    /// The answer to a query that needs no plan; `None` if it must be planned.
     pub(in crate::engine) async fn point(
         &self,
         statement: &DFStatement,
@@ -62,18 +55,17 @@ impl Session {
         views: &mut Vec<UsedView>,
     ) -> Option<Outcome> {
         let asked = asked(statement)?;
-        let name = self.spelled(asked.view)?;
+        let name = self.spelled(&asked.view)?;
         for _ in 0..MOST_LOOKS {
-            // Listens before it takes a state: whatever is published later is heard.
+            // Listen before taking a state, so that nothing published later is missed.
             let mut published = pin!(self.shared.published.notified());
             published.as_mut().enable();
             match self.look(&asked, &name, access, views).await? {
                 Point::Planned => return None,
                 Point::OtherState => tokio::time::timeout(LONGEST_WAIT, published).await.ok()?,
                 Point::Rows(batch) => {
-                    let schema = batch.schema();
-                    let batches = futures::stream::iter((batch.num_rows() > 0).then_some(Ok(batch)));
-                    return Some(Outcome::Rows(Box::pin(RecordBatchStreamAdapter::new(schema, batches))));
+                    let (schema, has_rows) = (batch.schema(), batch.num_rows() > 0);
+                    return Some(Outcome::Rows(stream_of(schema, has_rows.then_some(batch).into_iter().collect())));
                 }
             }
         }
@@ -81,15 +73,9 @@ impl Session {
     }
 
     /// Looks for the answer in the view as it is now.
-    async fn look(
-        &self,
-        asked: &PointQuery<'_>,
-        name: &str,
-        access: &Access,
-        views: &mut Vec<UsedView>,
-    ) -> Option<Point> {
+    async fn look(&self, asked: &PointQuery, name: &str, access: &Access, views: &mut Vec<UsedView>) -> Option<Point> {
         let schema = self.context.state_ref().read().schema_for_ref(TableReference::bare(name)).ok()?;
-        // The state is taken before the view is looked at, as where it is planned.
+        // Take the state of the store before the view, as planning does.
         let reading = self.reading().ok()??;
         let table = schema.table(name).await.ok()??;
         let view = table.downcast_ref::<AView>()?;
@@ -97,37 +83,37 @@ impl Session {
             return None;
         }
         let projection = self.projection(view, asked.columns.as_deref())?;
-        let condition = self.condition(view, name, asked.condition)?;
-        let questions = split_conjunction(&condition).into_iter().map(|part| question(view, part));
-        let questions = questions.collect::<Option<Vec<_>>>()?;
+        let condition = self.condition(view, name, &asked.condition)?;
+        let comparison = |part: &Expr| LabelComparison::of_question(&view.definition, part);
+        let comparisons = split_conjunction(&condition).into_iter().map(comparison).collect::<Option<Vec<_>>>()?;
         let Access { purpose, recipient } = self.stated(access);
         let options = ViewOptions { purpose, recipient, ..self.options() };
-        // A materialized view can't be anonymized first, and the planner says so.
+        // A materialized view can't be anonymized first. The planner has the message for that.
         if options.plan == PlanWish::AnonymizeFirst {
             return None;
         }
         let used = vec![UsedView { name: view.definition.name.clone(), version: 0 }];
         access::check_readable(self, &used).await.ok()?;
-        let point = view.point(reading.state(), &options, &questions, &projection);
+        let point = view.point(reading.state(), &options, &comparisons, &projection);
         if matches!(point, Point::Rows(_)) {
             *views = used;
         }
-        // In a transaction there is no other state to wait for.
+        // A transaction reads one state only, so waiting for another would be in vain.
         let is_final = matches!(point, Point::OtherState) && self.transaction.is_some();
         Some(if is_final { Point::Planned } else { point })
     }
 
-    /// A name as the planner reads it; `None` where that is not the usual way.
+    /// A name as the planner reads it; `None` if the session reads names in an unusual way.
     fn spelled(&self, name: &Ident) -> Option<String> {
         let is_usual = self.context.state_ref().read().config_options().sql_parser.enable_ident_normalization;
         is_usual.then(|| spelled(name))
     }
 
-    /// The positions of the columns that are asked for, each once.
-    fn projection(&self, view: &AView, columns: Option<&[&Ident]>) -> Option<Vec<usize>> {
+    /// The positions of the columns that are asked for; `None` if one is unknown or asked for twice.
+    fn projection(&self, view: &AView, columns: Option<&[Ident]>) -> Option<Vec<usize>> {
         let known = &view.definition.columns;
         let Some(columns) = columns else { return Some((0..known.len()).collect()) };
-        let position = |name: &&Ident| {
+        let position = |name: &Ident| {
             let name = self.spelled(name)?;
             known.iter().position(|column| column.name == name)
         };
@@ -136,112 +122,72 @@ impl Session {
         (distinct.len() == positions.len()).then_some(positions)
     }
 
-    /// A condition as the rule for plans rewrites it.
+    /// A condition as the rule that rewrites plans rewrites it.
     fn condition(&self, view: &AView, name: &str, condition: &SqlExpr) -> Option<Expr> {
         let schema = DFSchema::try_from_qualified_schema(name, &view.schema()).ok()?;
         let condition = ExprWithAlias { expr: condition.clone(), alias: None };
         let state = self.context.state_ref();
         let predicate = state.read().create_logical_expr_from_sql_expr(condition, &schema).ok()?;
-        if self.role == Role::Analyst {
-            check_expression(&predicate, &schema).ok()?;
+        // Nothing may be computed here before its size is checked, as it is for a plan.
+        if predicate.exists(|part| Ok(matches!(part, Expr::ScalarFunction(_)))).ok()? {
+            return None;
         }
         ProtectedColumns::new(meanings_of).rewritten(predicate, &Arc::new(schema), &view.meanings()).ok()
     }
 }
 
-/// The question that a part of a condition asks of a quasi column, and the column's position.
-fn question<'a>(view: &AView, part: &'a Expr) -> Option<(usize, &'a CouldBe)> {
-    let (question, Expr::Column(column)) = CouldBe::in_expression(part)? else { return None };
-    let position = view.definition.columns.iter().position(|known| known.name == column.name)?;
-    (view.definition.columns[position].role == ColumnRole::Quasi).then_some((position, question))
-}
+/// The plainest query of this kind, without the parts of a [`PointQuery`].
+static PLAINEST: LazyLock<Query> = LazyLock::new(|| {
+    let mut statements = DFParser::parse_sql("SELECT * FROM view WHERE condition").expect("this is a query");
+    let query = statements.pop_front().as_ref().and_then(query_of).cloned();
+    taken_apart(query.expect("this is a query")).expect("this is a query of one table").1
+});
 
-/// The parts of a statement, where it has no others.
-fn asked(statement: &DFStatement) -> Option<PointQuery<'_>> {
-    let DFStatement::Statement(statement) = statement else { return None };
-    let SqlStatement::Query(query) = statement.as_ref() else { return None };
-    let SetExpr::Select(select) = plain_body(query)? else { return None };
-    let Select {
-        select_token: _,
-        optimizer_hints,
-        distinct: None,
-        select_modifiers: None,
-        top: None,
-        top_before_distinct: false,
-        projection,
-        exclude: None,
-        into: None,
-        from,
-        lateral_views,
-        prewhere: None,
-        selection: Some(condition),
-        connect_by,
-        group_by: GroupByExpr::Expressions(group_by, with_rollup),
-        cluster_by,
-        distribute_by,
-        sort_by,
-        having: None,
-        named_window,
-        qualify: None,
-        window_before_qualify: false,
-        value_table_mode: None,
-        flavor: SelectFlavor::Standard,
-    } = select.as_ref()
-    else {
-        return None;
-    };
-    let is_plain = optimizer_hints.is_empty()
-        && lateral_views.is_empty()
-        && connect_by.is_empty()
-        && group_by.is_empty()
-        && with_rollup.is_empty()
-        && cluster_by.is_empty()
-        && distribute_by.is_empty()
-        && sort_by.is_empty()
-        && named_window.is_empty();
-    let [from] = from.as_slice() else { return None };
-    if !is_plain {
+/// The parts of a statement, if it has no others.
+fn asked(statement: &DFStatement) -> Option<PointQuery> {
+    let query = query_of(statement)?;
+    // Most other queries end here, before they are copied.
+    let SetExpr::Select(select) = query.body.as_ref() else { return None };
+    if select.from.len() != 1 || select.selection.is_none() {
         return None;
     }
-    Some(PointQuery { view: view_name(from)?, columns: columns(projection)?, condition })
+    let (parts, rest) = taken_apart(query.clone())?;
+    // Comparing all that is left overlooks no part of a query, not even one that the parser learns later.
+    (rest == *PLAINEST).then_some(parts)
 }
 
-/// The one table of a FROM, by its bare name.
-fn view_name(from: &TableWithJoins) -> Option<&Ident> {
-    let TableWithJoins { relation, joins } = from;
-    let TableFactor::Table {
-        name: ObjectName(name),
-        alias: None,
-        args: None,
-        with_hints,
-        version: None,
-        with_ordinality: false,
-        partitions,
-        json_path: None,
-        sample: None,
-        index_hints,
-    } = relation
-    else {
-        return None;
-    };
-    let is_plain = joins.is_empty() && with_hints.is_empty() && partitions.is_empty() && index_hints.is_empty();
-    match name.as_slice() {
-        [part] if is_plain => part.as_ident(),
+fn query_of(statement: &DFStatement) -> Option<&Query> {
+    let DFStatement::Statement(statement) = statement else { return None };
+    match statement.as_ref() {
+        SqlStatement::Query(query) => Some(query),
         _ => None,
     }
 }
 
-/// The columns of a SELECT list, `Some(None)` for `*`, where it is nothing else.
-fn columns(projection: &[SelectItem]) -> Option<Option<Vec<&Ident>>> {
-    let plain = WildcardAdditionalOptions::default();
-    if let [SelectItem::Wildcard(options)] = projection {
-        return (*options == plain).then_some(None);
+/// The parts of a [`PointQuery`], and what is left of a query without them.
+fn taken_apart(mut query: Query) -> Option<(PointQuery, Query)> {
+    let SetExpr::Select(select) = query.body.as_mut() else { return None };
+    let columns = columns(std::mem::take(&mut select.projection))?;
+    let condition = select.selection.take()?;
+    let TableFactor::Table { name, .. } = &mut select.from.first_mut()?.relation else { return None };
+    let view = match name.0.as_slice() {
+        [part] => part.as_ident()?.clone(),
+        _ => return None,
+    };
+    name.0.clear();
+    Some((PointQuery { view, columns, condition }, query))
+}
+
+/// The columns of a SELECT list, `Some(None)` for `*`, if the list has nothing else.
+fn columns(projection: Vec<SelectItem>) -> Option<Option<Vec<Ident>>> {
+    if let [SelectItem::Wildcard(options)] = projection.as_slice() {
+        return (*options == WildcardAdditionalOptions::default()).then_some(None);
     }
-    let names = projection.iter().map(|item| match item {
+    let names = projection.into_iter().map(|item| match item {
         SelectItem::UnnamedExpr(SqlExpr::Identifier(name)) => Some(name),
         _ => None,
     });
-    names.collect::<Option<Vec<&Ident>>>().map(Some)
+    names.collect::<Option<Vec<Ident>>>().map(Some)
 }
 
 #[cfg(test)]

@@ -1,31 +1,28 @@
-//! Lists: views and how far they have drifted, DGHs, what is collected and never used.
+//! Statements that list something: views, the drift of a view, DGHs, and columns that nobody allows to be used.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
-use datafusion::arrow::array::{
-    ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array,
-};
+use datafusion::arrow::array::{ArrayRef, Float64Array, TimestampMicrosecondArray, UInt64Array};
+
+use kohort_store::Store;
 
 use crate::SqlError;
 use crate::engine::Session;
 use crate::engine::change::stored::of_state;
-use crate::engine::session::{Outcome, rounded, rows};
+use crate::engine::session::{Outcome, list, rounded, texts};
 use crate::engine::views::create;
 use crate::role::Role;
 use crate::store::Reading;
 use crate::view::{AView, Standing, State, Version};
 
-/// Views and their states; to the owner also what they hold.
-pub(in crate::engine) fn show_views(session: &Session) -> Result<Outcome, SqlError> {
+/// Lists views and their states. An owner also sees figures about their rows.
+pub(crate) fn show_views(session: &Session) -> Result<Outcome, SqlError> {
     let views = session.seen_views();
     let versions: Vec<Option<Arc<Version>>> = views.values().map(|view| view.version()).collect();
     let standings = standings(session, &views)?;
     let states: Result<Vec<String>, SqlError> = views.values().map(|view| state(view, session.role)).collect();
-    let mut columns: Vec<(&str, ArrayRef)> = vec![
-        ("view", Arc::new(views.keys().map(Some).collect::<StringArray>())),
-        ("state", Arc::new(states?.into_iter().map(Some).collect::<StringArray>())),
-    ];
+    let mut columns: Vec<(&str, ArrayRef)> = vec![("view", texts(views.keys())), ("state", texts(states?))];
     if session.role == Role::Owner {
         let both = |of: fn(&Version) -> u64, kept: fn(&Standing) -> Option<u64>| -> ArrayRef {
             let of_view = versions.iter().zip(&standings);
@@ -52,7 +49,7 @@ pub(in crate::engine) fn show_views(session: &Session) -> Result<Outcome, SqlErr
             ("rows_left_over", count(|version| version.summary.n_left_over)),
         ]);
     }
-    if session.role == Role::Owner && session.shared.data.is_some() {
+    if session.role == Role::Owner && session.shared.store.is_some() {
         let kept = |of: fn(&Standing) -> u64| -> ArrayRef {
             Arc::new(standings.iter().map(|standing| standing.as_ref().map(of)).collect::<UInt64Array>())
         };
@@ -66,16 +63,13 @@ pub(in crate::engine) fn show_views(session: &Session) -> Result<Outcome, SqlErr
             ("waiting_since", Arc::new(since.collect::<TimestampMicrosecondArray>())),
         ]);
     }
-    rows(
-        RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true)))
-            .map_err(datafusion::error::DataFusionError::from)?,
-    )
+    list(columns)
 }
 
-/// What a view loses now, and what it would lose if it were made anew; nothing is changed by asking.
-pub(in crate::engine) async fn show_drift(session: &Session, name: &str) -> Result<Outcome, SqlError> {
-    let view = session.shared.view(name).ok_or_else(|| SqlError::UnknownView { name: name.to_owned() })?;
-    let snapshot = session.shared.data.as_ref().map(|data| data.store.read()).transpose()?;
+/// Compares the loss of a view with the loss it would have after a REFRESH. Nothing is changed.
+pub(crate) async fn show_drift(session: &Session, name: &str) -> Result<Outcome, SqlError> {
+    let view = session.shared.known_view(name)?;
+    let snapshot = session.shared.store.as_ref().map(Store::read).transpose()?;
     let standing = match (view.state(), &snapshot) {
         (State::Materialized { view, .. }, Some(snapshot)) => Some(view.standing(snapshot)?),
         _ => None,
@@ -83,34 +77,33 @@ pub(in crate::engine) async fn show_drift(session: &Session, name: &str) -> Resu
     let kept = standing.as_ref().map(|standing| standing.ncp);
     let now = view.version().map(|version| version.summary.ncp).or(kept);
     let planned = create::plan_anew(session, &view).await?;
-    // Rows, choices and what is kept of both are of one state.
+    // Rows and choices are read from the same state of the store as the standing.
     let owner = match snapshot {
         Some(snapshot) => of_state(&session.shared.owner, Reading::Snapshot(snapshot)),
         None => session.shared.owner.clone(),
     };
-    let fresh = create::version_in(session, &owner, &planned).await?.version.summary.ncp;
+    let fresh = create::version(session, &owner, &planned).await?.version.summary.ncp;
     let ncp = |ncp: Option<f64>| Arc::new(Float64Array::from(vec![ncp.map(rounded)])) as ArrayRef;
     let count = |of: fn(&Standing) -> u64| Arc::new(UInt64Array::from(vec![standing.as_ref().map(of)])) as ArrayRef;
     let since = TimestampMicrosecondArray::from(vec![standing.as_ref().and_then(|standing| standing.since)]);
-    let columns: Vec<(&str, ArrayRef, bool)> = vec![
-        ("view", Arc::new(StringArray::from(vec![name])), true),
-        ("ncp", ncp(now), true),
-        ("ncp_if_refreshed", ncp(Some(fresh)), true),
-        ("drift", ncp(now.map(|now| now - fresh)), true),
-        ("rows_pending", count(|standing| standing.n_pending), true),
-        ("rows_hidden", count(|standing| standing.n_hidden), true),
-        ("rows_leaving", count(|standing| standing.n_leaving), true),
-        ("waiting_since", Arc::new(since), true),
-    ];
-    rows(RecordBatch::try_from_iter_with_nullable(columns).map_err(datafusion::error::DataFusionError::from)?)
+    list([
+        ("view", texts([name])),
+        ("ncp", ncp(now)),
+        ("ncp_if_refreshed", ncp(Some(fresh))),
+        ("drift", ncp(now.map(|now| now - fresh))),
+        ("rows_pending", count(|standing| standing.n_pending)),
+        ("rows_hidden", count(|standing| standing.n_hidden)),
+        ("rows_leaving", count(|standing| standing.n_leaving)),
+        ("waiting_since", Arc::new(since)),
+    ])
 }
 
-/// How materialized views stand, `None` for others.
+/// How many rows of each materialized view are shown, hidden and pending; `None` for other views.
 fn standings(session: &Session, views: &BTreeMap<String, Arc<AView>>) -> Result<Vec<Option<Standing>>, SqlError> {
-    let Some(data) = session.shared.data.as_ref().filter(|_| session.role == Role::Owner) else {
+    let Some(store) = session.shared.store.as_ref().filter(|_| session.role == Role::Owner) else {
         return Ok(vec![None; views.len()]);
     };
-    let snapshot = data.store.read()?;
+    let snapshot = store.read()?;
     let standing = |view: &Arc<AView>| match view.state() {
         State::Materialized { view, .. } => Ok(Some(view.standing(&snapshot)?)),
         State::Usable { .. } | State::Unusable { .. } | State::Stale(_) => Ok(None),
@@ -118,9 +111,8 @@ fn standings(session: &Session, views: &BTreeMap<String, Arc<AView>>) -> Result<
     views.values().map(standing).collect()
 }
 
-pub(in crate::engine) fn show_hierarchies(session: &Session) -> Result<Outcome, SqlError> {
-    let hierarchies = session.shared.hierarchies.read().unwrap_or_else(PoisonError::into_inner);
-    let mut summaries = hierarchies.summaries();
+pub(crate) fn show_hierarchies(session: &Session) -> Result<Outcome, SqlError> {
+    let mut summaries = session.shared.hierarchies.read().summaries();
     if session.login.is_some() && session.role == Role::Analyst {
         let views = session.seen_views();
         let columns = || views.values().flat_map(|view| &view.definition.columns);
@@ -129,31 +121,27 @@ pub(in crate::engine) fn show_hierarchies(session: &Session) -> Result<Outcome, 
     let number = |of: fn(&crate::hierarchies::HierarchySummary) -> Option<usize>| -> ArrayRef {
         Arc::new(summaries.iter().map(|summary| of(summary).map(|n| n as u64)).collect::<UInt64Array>())
     };
-    let name = summaries.iter().map(|summary| Some(summary.name.as_str())).collect::<StringArray>();
-    let kind = summaries.iter().map(|summary| Some(summary.kind)).collect::<StringArray>();
-    let columns: Vec<(&str, ArrayRef, bool)> = vec![
-        ("dgh", Arc::new(name), true),
-        ("made_from", Arc::new(kind), true),
-        ("values", number(|summary| summary.n_values), true),
-        ("height", number(|summary| summary.height), true),
-    ];
-    rows(RecordBatch::try_from_iter_with_nullable(columns).map_err(datafusion::error::DataFusionError::from)?)
+    list([
+        ("dgh", texts(summaries.iter().map(|summary| &summary.name))),
+        ("made_from", texts(summaries.iter().map(|summary| summary.kind))),
+        ("values", number(|summary| summary.n_values)),
+        ("height", number(|summary| summary.height)),
+    ])
 }
 
-/// Columns of a view that nobody allows for any purpose: they need not be collected.
-pub(in crate::engine) fn show_collection(session: &Session, name: &str) -> Result<Outcome, SqlError> {
-    let view = session.shared.view(name).ok_or_else(|| SqlError::UnknownView { name: name.to_owned() })?;
+/// Lists the columns of a view, and whether a purpose may use each. A column that none may use need not be collected.
+pub(crate) fn show_collection(session: &Session, name: &str) -> Result<Outcome, SqlError> {
+    let view = session.shared.known_view(name)?;
     let today = session.shared.calendar.today();
     let version = view.version();
     let policies = version.as_deref().and_then(|version| version.policies.as_deref());
     let unused = policies.map(|policies| policies.unused_columns(today)).unwrap_or_default();
     let columns = &view.definition.columns;
-    let names = columns.iter().map(|column| Some(column.name.as_str())).collect::<StringArray>();
     let used = |position: usize| if unused.contains(&position) { "no purpose may use it" } else { "used" };
-    let used = (0..columns.len()).map(|position| Some(used(position))).collect::<StringArray>();
-    let columns: Vec<(&str, ArrayRef, bool)> =
-        vec![("column", Arc::new(names), true), ("collected_for", Arc::new(used), true)];
-    rows(RecordBatch::try_from_iter_with_nullable(columns).map_err(datafusion::error::DataFusionError::from)?)
+    list([
+        ("column", texts(columns.iter().map(|column| &column.name))),
+        ("collected_for", texts((0..columns.len()).map(used))),
+    ])
 }
 
 fn state(view: &AView, role: Role) -> Result<String, SqlError> {
@@ -164,7 +152,7 @@ fn state(view: &AView, role: Role) -> Result<String, SqlError> {
         State::Stale(_) => "stale".to_owned(),
         State::Usable { .. } if view.is_stale()? => "stale: its tables changed, REFRESH it".to_owned(),
         State::Usable { version, .. } if !version.fingerprint.counts_all_changes() => {
-            "usable: whether its tables changed shows when it is read".to_owned()
+            "usable: changes of its tables are noticed when it is read".to_owned()
         }
         State::Usable { .. } | State::Materialized { .. } => "usable".to_owned(),
     })

@@ -1,8 +1,8 @@
-//! What a query that can't be planned does with labels, by name.
+//! Explains why a query that computes with labels can't be planned.
 //!
-//! Labels are texts to the planner, and it says of `age + 1` and `avg(age)` that texts can't be added, before any rule
-//! of ours sees a plan. So once it has refused a statement, the statement is looked at for the place where it computes
-//! with a column of labels. Nothing is let through here: the statement has failed already.
+//! To the planner labels are texts, so it refuses `age + 1` and `avg(age)` with a message about types, before our own rules see
+//! a plan. This module then looks for the place where the statement computes with a column of labels, for a better message. It
+//! lets nothing through, because the statement has failed already.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use datafusion::sql::parser::Statement as DFStatement;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, Select, SelectItem, SetExpr,
-    Statement, TableAlias, TableFactor, UnaryOperator, Visit, Visitor, visit_expressions, visit_relations,
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Select, SelectItem, Statement,
+    UnaryOperator, Visit, Visitor, visit_expressions, visit_relations,
 };
 
 use kohort_labels::rewrite::RewriteError;
@@ -19,8 +19,8 @@ use kohort_labels::rewrite::RewriteError;
 use crate::parser::spelled;
 use crate::view::AView;
 
-/// Where a statement computes with labels.
-pub(in crate::engine) fn refusal(
+/// Why a statement is refused that computes with labels; `None` if it does not.
+pub(crate) fn refusal(
     statement: &DFStatement,
     view: impl Fn(&str) -> Option<Arc<AView>>,
     is_aggregate: impl Fn(&str) -> bool,
@@ -34,7 +34,7 @@ pub(in crate::engine) fn refusal(
         }
         ControlFlow::Continue(())
     });
-    // A column may be renamed in a query that stands within the one that names it so.
+    // Repeat, because an outer query may be visited before the inner query that renames a column for it.
     let mut n_known = 0;
     while labels.0.len() > n_known {
         n_known = labels.0.len();
@@ -47,7 +47,7 @@ pub(in crate::engine) fn refusal(
     found.break_value()
 }
 
-/// Names of columns of labels in a statement, each with the view's column that it stands for.
+/// The names that columns of labels have in a statement, each with the column of the view.
 #[derive(Default)]
 struct LabelColumns(BTreeMap<String, String>);
 
@@ -60,7 +60,7 @@ impl LabelColumns {
         }
     }
 
-    /// The view's column that an expression is, by its name.
+    /// The column of a view that an expression names.
     fn of(&self, expression: &Expr) -> Option<String> {
         match expression {
             Expr::Nested(inner) => self.of(inner),
@@ -69,45 +69,18 @@ impl LabelColumns {
             _ => None,
         }
     }
-
-    fn note(&mut self, name: &Ident, expression: &Expr) {
-        if let Some(column) = self.of(expression) {
-            self.0.entry(spelled(name)).or_insert(column);
-        }
-    }
-
-    /// Notes names that stand behind a query: `(SELECT age FROM v) AS t (a)`.
-    fn note_names(&mut self, query: &Query, alias: &TableAlias) {
-        let SetExpr::Select(select) = query.body.as_ref() else { return };
-        for (column, item) in alias.columns.iter().zip(&select.projection) {
-            if let SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } = item {
-                self.note(&column.name, expression);
-            }
-        }
-    }
 }
 
 impl Visitor for LabelColumns {
     type Break = ();
 
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        let with = query.with.iter().flat_map(|with| &with.cte_tables);
-        with.for_each(|named| self.note_names(&named.query, &named.alias));
-        ControlFlow::Continue(())
-    }
-
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
         for item in &select.projection {
-            if let SelectItem::ExprWithAlias { expr, alias } = item {
-                self.note(alias, expr);
+            if let SelectItem::ExprWithAlias { expr, alias } = item
+                && let Some(column) = self.of(expr)
+            {
+                self.0.entry(spelled(alias)).or_insert(column);
             }
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<()> {
-        if let TableFactor::Derived { subquery, alias: Some(alias), .. } = table {
-            self.note_names(subquery, alias);
         }
         ControlFlow::Continue(())
     }

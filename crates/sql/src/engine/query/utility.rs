@@ -1,14 +1,16 @@
-//! `EXPLAIN UTILITY`: how good the answer to a query is, for the owner, who may compare it with what is under the view.
+//! `EXPLAIN UTILITY`: how good the answer to a query is. Only owners may ask, because the answer is compared with the rows
+//! under the view.
 //!
 //! # Paper
 //! `[EPS+12]` section 8.1: precision and recall of the answer, NCP and k-deviation of the view
 //! # Deviations
-//! Rows of the answer and of the truth are matched by identifier, as often as it occurs in both.
+//! A row of the answer matches a row of the truth with the same identifier. An identifier that occurs several times matches as
+//! often as it occurs in both.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, AsArray, Float64Array, RecordBatch, UInt64Array};
+use datafusion::arrow::array::{ArrayRef, AsArray, Float64Array, UInt64Array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::catalog::default_table_source::provider_as_source;
@@ -20,24 +22,20 @@ use datafusion::sql::sqlparser::ast::{GroupByExpr, Query, SetExpr, TableFactor};
 
 use crate::SqlError;
 use crate::engine::Session;
-use crate::engine::session::{Outcome, rounded, rows};
+use crate::engine::session::{Outcome, list, rounded};
 use crate::parser::{Access, spelled};
 use crate::view::{State, TRACE, Traced};
 
-/// One view, what it is called in a query, and the query's condition.
+/// A query of one view: the view, its alias, and the condition.
 struct Selection {
     view: String,
     alias: String,
     condition: Option<String>,
 }
 
-pub(in crate::engine) async fn explain_utility(
-    session: &Session,
-    query: Query,
-    access: &Access,
-) -> Result<Outcome, SqlError> {
+pub(crate) async fn explain_utility(session: &Session, query: Query, access: &Access) -> Result<Outcome, SqlError> {
     let Selection { view: name, alias, condition } = selection(&query).ok_or(SqlError::NoUtility)?;
-    let view = session.shared.view(&name).ok_or(SqlError::UnknownView { name })?;
+    let view = session.shared.known_view(&name)?;
     let context = session.scoped(access)?;
     if matches!(view.state(), State::Materialized { .. }) {
         return Err(SqlError::NoUtility);
@@ -58,18 +56,17 @@ pub(in crate::engine) async fn explain_utility(
     let share = |part: u64, all: u64| (all > 0).then(|| rounded(part as f64 / all as f64));
     let number = |n: u64| Arc::new(UInt64Array::from(vec![n])) as ArrayRef;
     let figure = |figure: Option<f64>| Arc::new(Float64Array::from(vec![figure])) as ArrayRef;
-    let columns = [
-        ("rows", number(n_answered), true),
-        ("true_rows", number(n_true), true),
-        ("precision", figure(share(n_hits, n_answered)), true),
-        ("recall", figure(share(n_hits, n_true)), true),
-        ("ncp", figure(Some(rounded(version.summary.ncp))), true),
-        ("k_deviation", number(version.summary.k_deviation), true),
-    ];
-    rows(RecordBatch::try_from_iter_with_nullable(columns).map_err(DataFusionError::from)?)
+    list([
+        ("rows", number(n_answered)),
+        ("true_rows", number(n_true)),
+        ("precision", figure(share(n_hits, n_answered))),
+        ("recall", figure(share(n_hits, n_true))),
+        ("ncp", figure(Some(rounded(version.summary.ncp)))),
+        ("k_deviation", number(version.summary.k_deviation)),
+    ])
 }
 
-/// How often each identifier occurs among the rows that satisfy a condition.
+/// How often each identifier occurs in the rows that satisfy a condition.
 async fn identifiers(
     context: &SessionContext,
     plan: LogicalPlan,
@@ -96,7 +93,7 @@ async fn identifiers(
     Ok(counts)
 }
 
-/// The parts of `SELECT ... FROM view [AS alias] [WHERE ...]`, `None` of anything else.
+/// The parts of `SELECT ... FROM view [AS alias] [WHERE ...]`; `None` for any other query.
 fn selection(query: &Query) -> Option<Selection> {
     let SetExpr::Select(select) = query.body.as_ref() else { return None };
     let [from] = select.from.as_slice() else { return None };

@@ -1,37 +1,46 @@
-//! Users and grants: statements about them, and what they allow a session.
+//! Users and grants: the statements about them, and what they allow a session to do.
 //!
 //! # Guarantee
-//! A login reads only views that are granted to it, under a purpose and recipient that are. Views of the same persons can
-//! be intersected, so a login that reads or has read some gets another only where all of them together keep everybody among
-//! as many persons as they ask for in each ([`fewer_together`]). That is looked at when a view is granted, and again for
-//! every version that is read: a REFRESH or a CREATE OR REPLACE may have moved classes. A view that is materialized moves
-//! with every change of its table, so that nothing can be said of it beside another: a login that reads one reads no other.
-//! The same holds of a view that was dropped, but that whoever grants another can say FORCE. What is revoked is refused at
-//! once, also where it can't be written, since somebody holds up the data folder.
+//! A login reads only views that are granted to it, under a purpose and a recipient that are granted to it.
+//!
+//! Views of the same persons can be intersected. So a login that reads or has read some views gets another one only if all of
+//! them together still hide everybody among as many persons as each view asks for ([`fewer_together`]). This is checked when a
+//! view is granted, and again for every version that is read, because a REFRESH or a CREATE OR REPLACE may have moved classes.
+//! A materialized view changes with its table, so nothing can be said about it together with another view: a login that reads a
+//! materialized view reads no other. The same holds after a view was dropped, unless the owner grants the next one with FORCE.
+//!
+//! A right that is revoked is gone at once, even while the data folder can't be written because somebody holds it up.
 //! # Deviations
-//! A login with exactly one purpose and recipient need not state them: nothing is guessed, since it can use no other.
+//! A login with exactly one purpose and recipient need not state them. Nothing is guessed, because it can use no other.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
-use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 
 use crate::SqlError;
-use crate::access::{AccessError, Accounts, GrantedPair, Login};
+use crate::access::{AccessError, Accounts, Granted, GrantedPair, Login};
 use crate::engine::change::transactions;
-use crate::engine::session::{Outcome, rows};
+use crate::engine::session::{Outcome, list, texts};
 use crate::engine::{Session, Shared};
-use crate::parser::{Access, AccessStatement, Force, Granted, Password, Purposes};
+use crate::parser::{Access, AccessStatement, Purposes};
 use crate::policy::{PolicyError, UsedView};
 use crate::role::Role;
 use crate::view::{AView, Version, ViewError, fewer_together};
 
 impl Session {
-    /// Ends once its login is no more: its user was dropped, or has another password.
+    /// The login of an analyst, who may only do what is granted. Owners, and analysts who have not logged in, need no
+    /// grants.
+    pub(in crate::engine) fn restricted(&self) -> Option<(&Login, &Accounts)> {
+        match (self.role, &self.login, self.shared.accounts.get()) {
+            (Role::Analyst, Some(login), Some(accounts)) => Some((login, accounts)),
+            _ => None,
+        }
+    }
+
+    /// Waits until the login is no longer valid, because its user was dropped or has got another password.
     pub fn until_gone(&self) -> impl Future<Output = ()> + Send + use<> {
         let (shared, login) = (Arc::clone(&self.shared), self.login.clone());
         async move {
@@ -43,33 +52,32 @@ impl Session {
     }
 }
 
-pub(in crate::engine) async fn run_access(session: &Session, statement: AccessStatement) -> Result<Outcome, SqlError> {
+pub(crate) async fn run_access(session: &Session, statement: AccessStatement) -> Result<Outcome, SqlError> {
     let accounts = session.shared.accounts.get().ok_or(SqlError::NoAccounts)?;
     if !matches!(statement, AccessStatement::ShowUsers | AccessStatement::ShowGrants) {
         transactions::outside_of_transactions(session)?;
     }
+    let ahead = session.ahead();
     let done = match statement {
         AccessStatement::CreateUser { name, role, password } => {
             let said = format!("created {} {name}", role.word());
-            let ahead = session.ahead();
             change_accounts(session, move |accounts| {
-                accounts.create_user(&name, role, secret(&password), &|| ahead.record())
+                accounts.create_user(&name, role, &password.0, &|| ahead.record())
             })
             .await?;
             said
         }
         AccessStatement::SetPassword { name, password } => {
             let said = format!("changed the password of {name}");
-            let (asked_by, ahead) = (session.login.clone(), session.ahead());
+            let asked_by = session.login.clone();
             with_accounts(session, move |accounts| {
-                accounts.set_password(&name, secret(&password), asked_by.as_ref(), &|| ahead.record_or_owe())
+                accounts.set_password(&name, &password.0, asked_by.as_ref(), &|| ahead.record_or_owe())
             })
             .await?;
             write_accounts(session).await?;
             said
         }
         AccessStatement::DropUser { name, if_exists } => {
-            let ahead = session.ahead();
             match accounts.drop_user(&name, if_exists, &|| ahead.record_or_owe())? {
                 true => {
                     write_accounts(session).await?;
@@ -79,30 +87,26 @@ pub(in crate::engine) async fn run_access(session: &Session, statement: AccessSt
             }
         }
         AccessStatement::Grant { what, user, force } => {
-            grant(session, accounts, &what, &user, if force { Force::Yes } else { Force::No }).await?;
-            format!("granted {} to {user}", described(&what))
+            let said = format!("granted {what} to {user}");
+            grant(session, accounts, what, user, force).await?;
+            said
         }
         AccessStatement::Revoke { what, user } => {
-            let ahead = session.ahead();
-            match &what {
-                Granted::View(view) => accounts.revoke_view(&user, view, &|| ahead.record_or_owe())?,
-                Granted::Pair(pair) => accounts.revoke_pair(&user, pair, &|| ahead.record_or_owe())?,
-            }
+            accounts.revoke(&user, &what, &|| ahead.record_or_owe())?;
             write_accounts(session).await?;
-            format!("revoked {} from {user}", described(&what))
+            format!("revoked {what} from {user}")
         }
         AccessStatement::ShowUsers => {
-            let users = accounts.users();
-            let names = users.iter().map(|(name, _)| name.clone()).collect();
-            return texts([("user", names), ("role", users.iter().map(|(_, role)| role.word().into()).collect())]);
+            let (names, roles): (Vec<String>, Vec<Role>) = accounts.users().into_iter().unzip();
+            return list([("user", texts(names)), ("role", texts(roles.into_iter().map(Role::word)))]);
         }
         AccessStatement::ShowGrants => return show_grants(session, accounts),
     };
     Ok(Outcome::Done(done))
 }
 
-/// Takes a view away from everybody who reads it.
-pub(in crate::engine) async fn revoke_from_all(session: &Session, view: &str) -> Result<(), SqlError> {
+/// Revokes a view from everybody.
+pub(crate) async fn revoke_from_all(session: &Session, view: &str) -> Result<(), SqlError> {
     if session.shared.accounts.get().is_none() {
         return Ok(());
     }
@@ -110,14 +114,14 @@ pub(in crate::engine) async fn revoke_from_all(session: &Session, view: &str) ->
     change_accounts(session, move |accounts| accounts.forget_view(&view, &|| ahead.record())).await
 }
 
-/// Writes what was taken away and counts already, once nobody else changes the data folder. Whoever holds that up keeps
-/// nothing that was revoked.
+/// Writes what was revoked in memory, once nobody else changes the data folder. Somebody who holds up the data folder does
+/// not keep a right by that.
 async fn write_accounts(session: &Session) -> Result<(), SqlError> {
     let written = change_accounts(session, Accounts::write).await;
     written.map_err(|error| AccessError::Unwritten { why: error.to_string() }.into())
 }
 
-/// Changes who may do what, once nobody else changes the data folder.
+/// Changes users or grants, once nobody else changes the data folder.
 async fn change_accounts<T: Send + 'static>(
     session: &Session,
     change: impl FnOnce(&Accounts) -> Result<T, AccessError> + Send + 'static,
@@ -126,7 +130,7 @@ async fn change_accounts<T: Send + 'static>(
     with_accounts(session, change).await
 }
 
-/// Works with the accounts on a thread that may wait: to hash a password and to write take a while.
+/// Changes users or grants on a thread that may block, because hashing a password and writing take a while.
 async fn with_accounts<T: Send + 'static>(
     session: &Session,
     change: impl FnOnce(&Accounts) -> Result<T, AccessError> + Send + 'static,
@@ -143,41 +147,38 @@ async fn with_accounts<T: Send + 'static>(
 async fn grant(
     session: &Session,
     accounts: &Accounts,
-    what: &Granted,
-    user: &str,
-    force: Force,
+    what: Granted,
+    user: String,
+    is_forced: bool,
 ) -> Result<(), SqlError> {
-    let role = accounts.user(user).ok_or_else(|| AccessError::UnknownUser { name: user.to_owned() })?.role;
+    let role = accounts.user(&user).ok_or_else(|| AccessError::UnknownUser { name: user.clone() })?.role;
     if role == Role::Owner {
-        return Err(AccessError::IsOwner { name: user.to_owned() }.into());
+        return Err(AccessError::IsOwner { name: user }.into());
     }
-    // One grant after the other: two at once would not see each other.
+    // Two grants at once would not see each other.
     let _granting = session.shared.granting.lock().await;
-    match what {
+    match &what {
         Granted::View(name) => {
-            let view = session.shared.view(name).ok_or_else(|| SqlError::UnknownView { name: name.clone() })?;
-            if is_apart(&view) && accounts.pairs_ever(user).len() > 1 {
+            let view = session.shared.known_view(name)?;
+            if is_apart(&view) && accounts.pairs_ever(&user).len() > 1 {
                 return Err(AccessError::SeveralPairs { view: name.clone() }.into());
             }
-            if let (Some(dropped), Force::No) = (accounts.dropped_view(user), force) {
-                let (view, user) = (name.clone(), user.to_owned());
-                return Err(AccessError::Dropped { view, dropped, user }.into());
+            if let Some(dropped) = accounts.dropped_view(&user).filter(|_| !is_forced) {
+                return Err(AccessError::Dropped { view: name.clone(), dropped, user }.into());
             }
-            session.shared.audit(&view, &accounts.views_ever(user)).await?;
-            let (user, name, ahead) = (user.to_owned(), name.clone(), session.ahead());
-            change_accounts(session, move |accounts| accounts.grant_view(&user, &name, &|| ahead.record())).await
+            session.shared.audit(&view, &accounts.views_ever(&user)).await?;
         }
         Granted::Pair(pair) => {
-            let is_second = accounts.pairs_ever(user).iter().any(|known| !known.is_same(pair));
-            let views = accounts.views_ever(user);
+            let is_second = accounts.pairs_ever(&user).iter().any(|known| !known.is_same(pair));
+            let views = accounts.views_ever(&user);
             let apart = views.iter().filter_map(|name| session.shared.view(name)).find(|view| is_apart(view));
             if let (true, Some(view)) = (is_second, apart) {
                 return Err(AccessError::SeveralPairs { view: view.definition.name.clone() }.into());
             }
-            let (user, pair, ahead) = (user.to_owned(), pair.clone(), session.ahead());
-            change_accounts(session, move |accounts| accounts.grant_pair(&user, &pair, &|| ahead.record())).await
         }
     }
+    let ahead = session.ahead();
+    change_accounts(session, move |accounts| accounts.grant(&user, &what, &|| ahead.record())).await
 }
 
 fn show_grants(session: &Session, accounts: &Accounts) -> Result<Outcome, SqlError> {
@@ -189,21 +190,18 @@ fn show_grants(session: &Session, accounts: &Accounts) -> Result<Outcome, SqlErr
         let views = accounts.views(&user).into_iter().map(Granted::View);
         for what in views.chain(accounts.pairs(&user).into_iter().map(Granted::Pair)) {
             users.push(user.clone());
-            granted.push(described(&what));
+            granted.push(what.to_string());
         }
     }
-    texts([("user", users), ("granted", granted)])
+    list([("user", texts(users)), ("granted", texts(granted))])
 }
 
-/// Purpose and recipient of a statement as far as they are granted: a claim counts for nothing.
+/// The purpose and recipient of a statement that its login may use. Stating them is not enough: they must be granted.
 ///
 /// # Errors
-/// Where they are stated and not granted.
-pub(in crate::engine) fn granted(session: &Session, access: &Access) -> Result<Access, AccessError> {
-    let (Role::Analyst, Some(login), Some(accounts)) = (session.role, &session.login, session.shared.accounts.get())
-    else {
-        return Ok(access.clone());
-    };
+/// The statement states a purpose or recipient that is not granted.
+pub(crate) fn granted(session: &Session, access: &Access) -> Result<Access, AccessError> {
+    let Some((login, accounts)) = session.restricted() else { return Ok(access.clone()) };
     let stated = session.stated(access);
     let pairs = accounts.pairs(login);
     let fitting: Vec<&GrantedPair> =
@@ -217,12 +215,10 @@ pub(in crate::engine) fn granted(session: &Session, access: &Access) -> Result<A
     }
 }
 
-/// An error as an analyst may hear it: of purposes and recipients that people chose for, those that are theirs.
-pub(in crate::engine) fn told(session: &Session, mut error: SqlError) -> SqlError {
-    let (Role::Analyst, Some(login), Some(accounts)) = (session.role, &session.login, session.shared.accounts.get())
-    else {
-        return error;
-    };
+/// An error as an analyst may see it. Of the purposes and recipients that persons chose for, it lists only those that are
+/// granted to the analyst.
+pub(crate) fn told(session: &Session, mut error: SqlError) -> SqlError {
+    let Some((login, accounts)) = session.restricted() else { return error };
     let SqlError::View(ViewError::Policy(problem)) = &mut error else { return error };
     let pairs = accounts.pairs(login);
     let is_own = |name: &str, own: fn(&GrantedPair) -> &String| {
@@ -240,27 +236,24 @@ pub(in crate::engine) fn told(session: &Session, mut error: SqlError) -> SqlErro
     if pairs.is_empty() { AccessError::PairNotGranted { granted: Vec::new() }.into() } else { error }
 }
 
-/// Whether a login may still do anything.
-pub(in crate::engine) fn check_login(session: &Session) -> Result<(), AccessError> {
+/// Refuses a login that is no longer valid.
+pub(crate) fn check_login(session: &Session) -> Result<(), AccessError> {
     match (&session.login, session.shared.accounts.get()) {
         (Some(login), Some(accounts)) if accounts.role(login) != Some(session.role) => Err(AccessError::LoginGone),
         _ => Ok(()),
     }
 }
 
-/// Whether a login may read these views, beside all others it reads or has read.
-pub(in crate::engine) async fn check_readable(session: &Session, used: &[UsedView]) -> Result<(), SqlError> {
-    let (Role::Analyst, Some(login), Some(accounts)) = (session.role, &session.login, session.shared.accounts.get())
-    else {
-        return Ok(());
-    };
+/// Refuses views that a login may not read, alone or together with the others that it reads or has read.
+pub(crate) async fn check_readable(session: &Session, used: &[UsedView]) -> Result<(), SqlError> {
+    let Some((login, accounts)) = session.restricted() else { return Ok(()) };
     for UsedView { name, .. } in used {
         if !accounts.may_read(login, name) {
             return Err(AccessError::ViewNotGranted { view: name.clone() }.into());
         }
         let Some(view) = session.shared.view(name) else { continue };
         session.shared.audit(&view, &accounts.views_ever(login)).await?;
-        // Grants are checked when they are made, but a view may have been replaced since by one with partitions.
+        // The grant was checked, but the view may have been replaced since by one with a partition per purpose.
         if is_apart(&view) && accounts.pairs_ever(login).len() > 1 {
             return Err(AccessError::SeveralPairs { view: name.clone() }.into());
         }
@@ -268,8 +261,8 @@ pub(in crate::engine) async fn check_readable(session: &Session, used: &[UsedVie
     Ok(())
 }
 
-/// Rows that end once what they are read by is revoked.
-pub(in crate::engine) fn while_granted(
+/// Rows that end with an error once the right to read them is revoked.
+pub(crate) fn while_granted(
     session: &Session,
     stream: SendableRecordBatchStream,
     views: &[UsedView],
@@ -282,7 +275,7 @@ pub(in crate::engine) fn while_granted(
         tokio::select! {
             biased;
             problem = &mut revoked => {
-                Some((Err(DataFusionError::External(Box::new(SqlError::Access(problem)))), None))
+                Some((Err(SqlError::Access(problem).into()), None))
             }
             batch = stream.next() => Some((batch?, Some((stream, revoked)))),
         }
@@ -290,8 +283,8 @@ pub(in crate::engine) fn while_granted(
     Box::pin(RecordBatchStreamAdapter::new(schema, watched))
 }
 
-/// Ends once views may not be read any more for what they were asked for.
-pub(in crate::engine) fn until_revoked(
+/// Waits until the login may no longer read these views for this purpose and recipient.
+pub(crate) fn until_revoked(
     session: &Session,
     views: &[UsedView],
     access: Access,
@@ -318,7 +311,7 @@ pub(in crate::engine) fn until_revoked(
 }
 
 impl Shared {
-    /// Refuses a view that tells more together with others, those named.
+    /// Refuses a view that tells too much together with these others.
     async fn audit(&self, view: &Arc<AView>, others: &BTreeSet<String>) -> Result<(), SqlError> {
         let name = &view.definition.name;
         let mut names = vec![name];
@@ -328,23 +321,23 @@ impl Shared {
         }
         let mut versions: Vec<Arc<Version>> = Vec::with_capacity(names.len());
         for &held in &names {
-            // Where it is the view itself that can't be looked at, that is so beside any other.
+            // If the view itself can't be compared, it can't be compared with any other.
             let other = if held == name { names[1] } else { held };
             let unaudited = || AccessError::Unaudited { view: name.clone(), other: other.clone() };
-            // One that is not there is not dropped, else nobody would hold it: it could not be made again.
+            // A view that is missing was not dropped, because nobody would hold it then. It could not be made again.
             let known = if held == name { Some(Arc::clone(view)) } else { self.view(held) };
             versions.push(known.and_then(|known| known.version()).ok_or_else(unaudited)?);
         }
         let mut numbers: Vec<u64> = versions.iter().map(|version| version.number).collect();
         numbers.sort_unstable();
-        let known = self.audits().get(&numbers).copied();
+        let known = self.audits.lock().get(&numbers).copied();
         let fewer = match known {
             Some(fewer) => fewer,
             None => {
                 let look = move || fewer_together(&versions.iter().map(Arc::as_ref).collect::<Vec<_>>());
-                // What could not be looked at is refused.
+                // Refuse if the comparison fails.
                 let fewer = tokio::task::spawn_blocking(look).await.unwrap_or(Some(0));
-                self.audits().insert(numbers, fewer);
+                self.audits.lock().insert(numbers, fewer);
                 fewer
             }
         };
@@ -364,23 +357,4 @@ fn holds(accounts: &Accounts, login: &Login, access: &Access) -> bool {
 
 fn is_apart(view: &AView) -> bool {
     view.definition.clauses.purposes == Purposes::Apart
-}
-
-fn described(what: &Granted) -> String {
-    match what {
-        Granted::View(view) => format!("SELECT ON {view}"),
-        Granted::Pair(pair) => pair.to_string(),
-    }
-}
-
-fn secret(password: &Password) -> &str {
-    &password.0
-}
-
-fn texts<const N: usize>(columns: [(&str, Vec<String>); N]) -> Result<Outcome, SqlError> {
-    let columns: Vec<(&str, ArrayRef, bool)> = columns
-        .into_iter()
-        .map(|(name, texts)| (name, Arc::new(texts.into_iter().map(Some).collect::<StringArray>()) as ArrayRef, true))
-        .collect();
-    rows(RecordBatch::try_from_iter_with_nullable(columns).map_err(DataFusionError::from)?)
 }

@@ -1,6 +1,6 @@
-//! What analysts may run: queries, their plans, options of their own, and lists of views.
+//! The statements that analysts may run: queries, EXPLAIN, options of views, and lists of views.
 //!
-//! An allow-list on what was parsed. What analysts can name is bounded by their catalog in any case.
+//! This is an allow-list of parsed statements. Independently of it, an analyst's catalog holds only views.
 
 use std::ops::ControlFlow;
 
@@ -10,13 +10,10 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::SqlError;
-use crate::parser::{AccessStatement, Statement};
+use crate::parser::{AccessStatement, Statement, bodies};
 
-/// Refuses a statement that is not for analysts.
-///
-/// # Errors
-/// Says what it is.
-pub(in crate::engine) fn check(statement: &Statement) -> Result<(), SqlError> {
+/// Refuses a statement that analysts may not run.
+pub(crate) fn check(statement: &Statement) -> Result<(), SqlError> {
     let what = match statement {
         Statement::Sql(statement) => return check_sql(statement),
         Statement::ShowViews | Statement::ShowHierarchies => return Ok(()),
@@ -24,16 +21,16 @@ pub(in crate::engine) fn check(statement: &Statement) -> Result<(), SqlError> {
             "it changes a DGH"
         }
         Statement::CreateView(_) | Statement::DropView { .. } | Statement::RefreshView { .. } => "it changes a view",
-        Statement::ShowDrift { .. } => "what a view loses is the owner's to know",
-        Statement::ShowLog => "the compliance log is the owner's",
-        Statement::ShowCollection { .. } => "what is collected is the owner's to know",
-        Statement::ExplainUtility(_) => "it compares a view with what is under it",
+        Statement::ShowDrift { .. } => "only owners may see the loss of a view",
+        Statement::ShowLog => "only owners may read the compliance log",
+        Statement::ShowCollection { .. } => "only owners may see what is collected",
+        Statement::ExplainUtility(_) => "it compares a view with the rows under it",
         Statement::ImportPolicy { .. } => "it changes policies",
         Statement::Access(AccessStatement::ShowGrants) => return Ok(()),
-        Statement::Access(AccessStatement::ShowUsers) => "users are the owner's to know",
+        Statement::Access(AccessStatement::ShowUsers) => "only owners may list users",
         Statement::Access(_) => "it changes users or grants",
         Statement::CopyFrom { .. } => "COPY reads or writes files",
-        Statement::Backup { .. } => "it copies everything",
+        Statement::Backup { .. } => "it copies the whole data folder",
     };
     Err(SqlError::NotAllowed { what })
 }
@@ -42,96 +39,78 @@ fn check_sql(statement: &DFStatement) -> Result<(), SqlError> {
     let what = match statement {
         DFStatement::Statement(statement) => match statement.as_ref() {
             SqlStatement::Query(query) => return check_query(query),
-            SqlStatement::Set(_) | SqlStatement::ShowVariable { .. } | SqlStatement::ShowTables { .. } => return Ok(()),
-            SqlStatement::ShowColumns { .. } | SqlStatement::ExplainTable { .. } => return Ok(()),
-            SqlStatement::Prepare { statement, .. } => {
-                return check_sql(&DFStatement::Statement(statement.clone()));
+            SqlStatement::Set(Set::SingleAssignment { variable, .. }) if is_of_views(&variable.to_string()) => {
+                return Ok(());
             }
+            SqlStatement::Set(_) => OTHER_OPTION,
+            SqlStatement::ShowVariable { .. } | SqlStatement::ShowTables { .. } => return Ok(()),
+            SqlStatement::ShowColumns { .. } | SqlStatement::ExplainTable { .. } => return Ok(()),
             SqlStatement::Execute { .. } | SqlStatement::Deallocate { .. } => return Ok(()),
-            SqlStatement::Explain { statement, .. } => {
+            SqlStatement::Prepare { statement, .. } | SqlStatement::Explain { statement, .. } => {
                 return check_sql(&DFStatement::Statement(statement.clone()));
             }
             SqlStatement::Insert(_) | SqlStatement::Update(_) | SqlStatement::Delete(_) => "it changes a table",
             SqlStatement::Copy { .. } => "COPY reads or writes files",
-            _ => "it is no query",
+            _ => "it is not a query",
         },
         DFStatement::Explain(explain) => return check_sql(&explain.statement),
-        DFStatement::Reset(_) => return Ok(()),
+        DFStatement::Reset(ResetStatement::Variable(name)) if is_of_views(&name.to_string()) => return Ok(()),
+        DFStatement::Reset(_) => OTHER_OPTION,
         DFStatement::CreateExternalTable(_) => "it opens files",
         DFStatement::CopyTo(_) => "COPY writes files",
     };
     Err(SqlError::NotAllowed { what })
 }
 
-/// Refuses options that are not of views: they could change how plans are made.
-///
-/// # Errors
-/// Where a statement sets one.
-pub(in crate::engine) fn check_options(statement: &DFStatement) -> Result<(), SqlError> {
-    let is_ours = |name: &str| name.to_lowercase().starts_with("kohort.");
-    let allowed = match statement {
-        DFStatement::Statement(statement) => match statement.as_ref() {
-            SqlStatement::Set(Set::SingleAssignment { variable, .. }) => is_ours(&variable.to_string()),
-            SqlStatement::Set(_) => false,
-            SqlStatement::Prepare { statement, .. } | SqlStatement::Explain { statement, .. } => {
-                return check_options(&DFStatement::Statement(statement.clone()));
-            }
-            _ => true,
-        },
-        DFStatement::Explain(explain) => return check_options(&explain.statement),
-        DFStatement::Reset(reset) => matches!(reset, ResetStatement::Variable(name) if is_ours(&name.to_string())),
-        _ => true,
-    };
-    if allowed { Ok(()) } else { Err(SqlError::NotAllowed { what: "it sets an option that is not of views" }) }
+/// Other options could change how queries are planned.
+const OTHER_OPTION: &str = "it sets an option other than those of views";
+
+fn is_of_views(option: &str) -> bool {
+    option.to_lowercase().starts_with("kohort.")
 }
 
-/// A query may hold statements that write.
+/// Refuses a query that holds a statement that writes, or a table function whose arguments are not constants.
 fn check_query(query: &Query) -> Result<(), SqlError> {
-    let only_reads = |body: &SetExpr| {
-        let mut open = vec![body];
-        while let Some(body) = open.pop() {
-            match body {
-                SetExpr::Select(select) if select.into.is_some() => return false,
-                SetExpr::Select(_) | SetExpr::Values(_) | SetExpr::Table(_) => {}
-                SetExpr::Query(query) => open.push(&query.body),
-                SetExpr::SetOperation { left, right, .. } => open.extend([left.as_ref(), right.as_ref()]),
-                _ => return false,
-            }
-        }
-        true
-    };
-    let mut bodies = vec![query.body.as_ref()];
-    bodies.extend(query.with.iter().flat_map(|with| &with.cte_tables).map(|cte| cte.query.body.as_ref()));
-    if !bodies.into_iter().all(only_reads) {
-        return Err(SqlError::NotAllowed { what: "it changes a table" });
-    }
-    match query.visit(&mut TableFunctions) {
+    match query.visit(&mut Refused) {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(SqlError::NotAllowed { what: "a function in FROM takes constants alone" }),
+        ControlFlow::Break(what) => Err(SqlError::NotAllowed { what }),
     }
 }
 
-/// Finds functions in FROM whose arguments would be computed while the query is planned, before it is known how large what
-/// they give can be.
-struct TableFunctions;
+struct Refused;
 
-impl Visitor for TableFunctions {
-    type Break = ();
+impl Visitor for Refused {
+    type Break = &'static str;
 
-    fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<()> {
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<&'static str> {
+        let only_reads = |body: &SetExpr| match body {
+            SetExpr::Select(select) => select.into.is_none(),
+            SetExpr::Values(_) | SetExpr::Table(_) | SetExpr::Query(_) | SetExpr::SetOperation { .. } => true,
+            _ => false,
+        };
+        match bodies(&query.body).into_iter().all(only_reads) {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break("it changes a table"),
+        }
+    }
+
+    /// The planner computes arguments of functions in FROM before their size is checked.
+    fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<&'static str> {
         let arguments = match table {
-            TableFactor::Table { args: Some(arguments), .. } => &arguments.args,
+            TableFactor::Table { args: Some(arguments), .. } => arguments.args.as_slice(),
             TableFactor::Function { args, .. } => args,
-            TableFactor::TableFunction { .. } => return ControlFlow::Break(()),
-            _ => return ControlFlow::Continue(()),
+            TableFactor::TableFunction { .. } => return ControlFlow::Break(ONLY_CONSTANTS),
+            _ => &[],
         };
         let is_constant = |argument: &FunctionArg| match argument {
             FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => is_constant(value),
             _ => false,
         };
-        if arguments.iter().all(is_constant) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if arguments.iter().all(is_constant) { ControlFlow::Continue(()) } else { ControlFlow::Break(ONLY_CONSTANTS) }
     }
 }
+
+const ONLY_CONSTANTS: &str = "a function in FROM takes only constants";
 
 fn is_constant(value: &Expr) -> bool {
     match value {

@@ -1,34 +1,26 @@
-//! [`GrantedViews`]: the schema of one login: the views it may read at the moment it is asked, and nothing else.
+//! [`GrantedViews`]: the schema of one login. It holds the views that are granted at the moment of the question.
 
 use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::catalog::{
-    CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList, SchemaProvider,
-    TableProvider,
-};
+use datafusion::catalog::{CatalogProviderList, SchemaProvider, TableProvider};
 use datafusion::error::Result;
 
 use crate::access::Login;
 use crate::engine::Shared;
-use crate::engine::context::{CATALOG, SCHEMA};
+use crate::engine::context::catalogs_of;
 
 /// The views that a login may read.
-pub(in crate::engine) struct GrantedViews {
+pub(crate) struct GrantedViews {
     shared: Arc<Shared>,
     login: Login,
 }
 
 impl GrantedViews {
     /// Catalogs that hold the views of a login.
-    pub(in crate::engine) fn catalogs(shared: Arc<Shared>, login: &Login) -> Arc<dyn CatalogProviderList> {
-        let catalog = MemoryCatalogProvider::new();
-        let views = GrantedViews { shared, login: login.clone() };
-        catalog.register_schema(SCHEMA, Arc::new(views)).expect("catalogs in memory take any schema");
-        let catalogs = MemoryCatalogProviderList::new();
-        catalogs.register_catalog(CATALOG.to_owned(), Arc::new(catalog));
-        Arc::new(catalogs)
+    pub(crate) fn catalogs(shared: Arc<Shared>, login: &Login) -> Arc<dyn CatalogProviderList> {
+        catalogs_of(Arc::new(GrantedViews { shared, login: login.clone() }))
     }
 
     fn is_granted(&self, name: &str) -> bool {

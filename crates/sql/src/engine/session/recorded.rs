@@ -1,16 +1,15 @@
-//! [`AskedStatement`]: each statement is recorded once, however it ends. [`Answered`]: and once more where its answer breaks
-//! off.
+//! [`AskedStatement`] records each statement once, however it ends. [`Answered`] records it once more if its answer breaks off.
 //!
 //! # Guarantee
-//! No change is kept without its record: a statement that changes something is recorded as answered right before that is
-//! committed ([`Ahead`]), and where the record can't be written nothing is. Where committing fails after that, a second record
-//! says that the statement broke off. What is taken away (REVOKE, DROP USER, a new password) counts in memory first; then
-//! neither the change nor its record is on the disk until both can be, in that order.
+//! There is no change without a record. A statement that changes something is recorded as answered right before the commit
+//! ([`Ahead`]). If the record can't be written, nothing is committed. If the commit fails after that, a second record says that
+//! the statement broke off. A right that is taken away (REVOKE, DROP USER, a new password) is gone in memory first. If the record
+//! can't be written then, it is written before any other, and the change after it.
 
 use std::collections::HashSet;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use datafusion::arrow::array::RecordBatch;
@@ -18,44 +17,46 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::error::DataFusionError;
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream};
 use futures::{Stream, StreamExt};
+use parking_lot::Mutex;
 
 use super::access;
 use crate::SqlError;
 use crate::access::Accounts;
+use crate::engine::context::table_names;
 use crate::engine::{Described, Session, Shared};
 use crate::parser::{Access, ParseError, Parsed, StatementText};
 use crate::policy::{LogEntry, LogOutcome, UsedView};
 
-/// A statement that was asked. Dropped before it has ended, it is recorded as stopped, because it took too long or was
-/// cancelled, or as broken off, where it was recorded as answered already.
-pub(in crate::engine) struct AskedStatement {
+/// A statement that is running. If it is dropped before it has ended, because it took too long or was cancelled, it is recorded
+/// as stopped; or as broken off, if it was already recorded as answered.
+pub(crate) struct AskedStatement {
     recorder: Arc<Recorder>,
 }
 
-/// What becomes of the record of a statement.
-pub(in crate::engine) struct Recorder {
+/// The record of a statement, until it is written.
+pub(crate) struct Recorder {
     shared: Arc<Shared>,
-    /// Without what the statement says.
+    /// The record without the text of the statement.
     entry: LogEntry,
     structure: String,
-    /// Views that were read for a change.
+    /// Views that the statement reads in order to change something.
     views: Mutex<Vec<UsedView>>,
-    /// Held while the log is written to, and no other lock is taken meanwhile.
+    /// Locked while the log is written. Whoever holds it takes no lock but the log's.
     stage: Mutex<Stage>,
 }
 
 enum Stage {
     /// There is no record yet.
     Asked,
-    /// It is recorded as answered, and something it changes is being kept.
+    /// The statement is recorded as answered, and its change is being committed.
     Answered(LogEntry),
-    /// Nobody waits for it any more.
+    /// The statement has ended.
     Over,
 }
 
 impl AskedStatement {
-    /// A statement of a session, for what and whom it was asked.
-    pub(in crate::engine) fn new(session: &Session, text: &StatementText, access: &Access) -> AskedStatement {
+    /// A statement of a session, with its purpose and recipient.
+    pub(crate) fn new(session: &Session, text: &StatementText, access: &Access) -> AskedStatement {
         let time = (session.shared.clock)();
         let entry = LogEntry::new(time, session.role.word(), "", access, LogOutcome::Stopped);
         let entry = entry.by(session.login.as_deref());
@@ -64,32 +65,29 @@ impl AskedStatement {
         AskedStatement { recorder: Arc::new(Recorder { shared, entry, structure, views, stage }) }
     }
 
-    pub(in crate::engine) fn recorder(&self) -> Arc<Recorder> {
+    pub(crate) fn recorder(&self) -> Arc<Recorder> {
         Arc::clone(&self.recorder)
     }
 
-    /// Records how it ended, and what it read. A statement that was recorded before it changed something is recorded once
-    /// more only where it failed after that.
-    ///
-    /// # Errors
-    /// Where the record can't be kept.
-    pub(in crate::engine) fn end(self, outcome: LogOutcome, views: Vec<UsedView>) -> Result<LogEntry, SqlError> {
+    /// Records how the statement ended and which views it read. A statement that was recorded before its commit is recorded
+    /// once more only if it failed after that.
+    pub(crate) fn end(self, outcome: LogOutcome, views: Vec<UsedView>) -> Result<LogEntry, SqlError> {
         match self.recorder.take_stage() {
             Stage::Answered(entry) if outcome == LogOutcome::Answered => Ok(entry),
             Stage::Answered(entry) => {
-                // The statement is told why it failed; the record follows once there is room.
+                // The client gets the error of the statement. The record is written once the disk has room.
                 let _ = self.recorder.break_off(entry.clone());
                 Ok(entry)
             }
             Stage::Asked | Stage::Over => {
                 let entry = self.recorder.entry(outcome, views);
-                self.recorder.shared.log().record(entry.clone()).map_err(SqlError::Log)?;
+                self.recorder.shared.log.lock().record(entry.clone()).map_err(SqlError::Log)?;
                 Ok(entry)
             }
         }
     }
 
-    /// Records nothing: it will be asked another time.
+    /// Records nothing, because the statement will run later.
     fn put_off(self) {
         self.recorder.take_stage();
     }
@@ -97,11 +95,11 @@ impl AskedStatement {
 
 impl Drop for AskedStatement {
     fn drop(&mut self) {
-        // Nobody is left to be told where it can't be recorded.
+        // Nobody waits any more, so nobody can be told if the record can't be written.
         match self.recorder.take_stage() {
             Stage::Asked => {
                 let entry = self.recorder.entry(LogOutcome::Stopped, Vec::new());
-                let _ = self.recorder.shared.log().record(entry);
+                let _ = self.recorder.shared.log.lock().record(entry);
             }
             Stage::Answered(entry) => {
                 let _ = self.recorder.break_off(entry);
@@ -112,22 +110,14 @@ impl Drop for AskedStatement {
 }
 
 impl Recorder {
-    fn stage(&self) -> MutexGuard<'_, Stage> {
-        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// How far it is, once it goes no further.
+    /// Ends the statement, and returns its last stage.
     fn take_stage(&self) -> Stage {
-        std::mem::replace(&mut self.stage(), Stage::Over)
-    }
-
-    fn views(&self) -> MutexGuard<'_, Vec<UsedView>> {
-        self.views.lock().unwrap_or_else(PoisonError::into_inner)
+        std::mem::replace(&mut self.stage.lock(), Stage::Over)
     }
 
     fn break_off(&self, entry: LogEntry) -> io::Result<()> {
         let entry = LogEntry { time: (self.shared.clock)(), outcome: LogOutcome::BrokenOff, ..entry };
-        self.shared.log().record_or_owe(entry)
+        self.shared.log.lock().record_or_owe(entry)
     }
 
     fn entry(&self, outcome: LogOutcome, views: Vec<UsedView>) -> LogEntry {
@@ -140,7 +130,7 @@ impl Recorder {
                 StatementText::with_known_names(&self.structure, |name| names.contains(name))
             }
         };
-        // Whoever read a view did so for what its policies know.
+        // If a view was read, its policies know this purpose and recipient.
         let access =
             if is_answered && !views.is_empty() { entry.access.clone() } else { self.shared.known(&entry.access) };
         let time = (self.shared.clock)();
@@ -148,43 +138,43 @@ impl Recorder {
     }
 }
 
-/// The record of a statement that is about to change something. It comes first: a change that can't be recorded is not kept,
-/// and one that nobody waits for any more, which is recorded as stopped, is not either.
-pub(in crate::engine) struct Ahead(Option<(Arc<Recorder>, LogEntry)>);
+/// The record of a statement that is about to change something. It is written before the commit: a change that can't be recorded
+/// is not committed. Nor is the change of a statement that nobody waits for any more, which is recorded as stopped.
+pub(crate) struct Ahead(Option<(Arc<Recorder>, LogEntry)>);
 
 impl Ahead {
-    /// Of a change that no statement asked for.
-    pub(in crate::engine) fn unasked() -> Ahead {
+    /// For a change that no statement asked for.
+    pub(crate) fn unasked() -> Ahead {
         Ahead(None)
     }
 
     /// Records the statement as answered, unless it is recorded already.
     ///
     /// # Errors
-    /// Where the record can't be kept, or nobody waits for the statement any more: the change must not be kept then.
-    pub(in crate::engine) fn record(&self) -> io::Result<()> {
+    /// The record can't be written, or nobody waits for the statement any more. The change must not be committed then.
+    pub(crate) fn record(&self) -> io::Result<()> {
         self.record_or(Unrecorded::Refused)
     }
 
-    /// The same for a change that counts already, as what is taken away does: where its record can't be written, that is
-    /// owed.
+    /// Does the same for a right that is already taken away in memory. If its record can't be written now, the log owes it
+    /// and writes it before any other.
     ///
     /// # Errors
-    /// Where the record can't be kept yet: the change must not be written before.
-    pub(in crate::engine) fn record_or_owe(&self) -> io::Result<()> {
+    /// The record is not written yet. The change must not be written before it.
+    pub(crate) fn record_or_owe(&self) -> io::Result<()> {
         self.record_or(Unrecorded::Owed)
     }
 
     fn record_or(&self, unrecorded: Unrecorded) -> io::Result<()> {
         let Some((recorder, entry)) = &self.0 else { return Ok(()) };
-        let mut stage = recorder.stage();
+        let mut stage = recorder.stage.lock();
         match (&*stage, unrecorded) {
             (Stage::Answered(_), _) => return Ok(()),
             (Stage::Over, Unrecorded::Refused) => return Err(io::ErrorKind::Interrupted.into()),
             (Stage::Over, Unrecorded::Owed) | (Stage::Asked, _) => {}
         }
         let entry = LogEntry { time: (recorder.shared.clock)(), ..entry.clone() };
-        let mut log = recorder.shared.log();
+        let mut log = recorder.shared.log.lock();
         let written = match unrecorded {
             Unrecorded::Refused => log.record_ahead(entry.clone()),
             Unrecorded::Owed => log.record_or_owe(entry.clone()),
@@ -196,45 +186,45 @@ impl Ahead {
     }
 }
 
-/// What becomes of a change whose record can't be written.
+/// What happens to a change whose record can't be written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unrecorded {
-    /// It is not kept.
+    /// The change is not made.
     Refused,
-    /// It counts, and its record is written before any other.
+    /// The change is made, and the log writes its record before any other.
     Owed,
 }
 
 impl Session {
-    /// The record of the statement that runs, for when it changes something. Made before the locks that a change holds, since
-    /// it looks at users and views.
+    /// The record of the current statement, to be written before its commit. Call this before taking the locks of a change,
+    /// because it locks users and views.
     pub(in crate::engine) fn ahead(&self) -> Ahead {
         let Some(recorder) = &self.recorder else { return Ahead::unasked() };
-        let views = recorder.views().clone();
+        let views = recorder.views.lock().clone();
         let entry = recorder.entry(LogOutcome::Answered, views);
         Ahead(Some((Arc::clone(recorder), entry)))
     }
 }
 
-/// Notes what a statement reads that changes something.
-pub(in crate::engine) fn reads_for_change(session: &Session, views: &[UsedView]) {
+/// Notes the views that a statement reads in order to change something.
+pub(crate) fn reads_for_change(session: &Session, views: &[UsedView]) {
     if let Some(recorder) = &session.recorder {
-        *recorder.views() = views.to_vec();
+        *recorder.views.lock() = views.to_vec();
     }
 }
 
-/// Rows of an answer. Where they fail, or nobody waits for the next any more, they are recorded as broken off. Whoever has
-/// read some and asks for no others, as of a cursor, breaks nothing off.
-pub(in crate::engine) struct Answered {
+/// The rows of an answer. If they fail, or are dropped while somebody waits for the next ones, the statement is recorded as
+/// broken off. A client that does not ask for more rows of a cursor breaks nothing off.
+pub(crate) struct Answered {
     rows: SendableRecordBatchStream,
     shared: Arc<Shared>,
     entry: LogEntry,
-    /// Whether somebody waits for rows.
+    /// Whether somebody waits for the next rows.
     is_awaited: bool,
 }
 
 impl Answered {
-    pub(in crate::engine) fn watch(
+    pub(crate) fn watch(
         session: &Session,
         rows: SendableRecordBatchStream,
         entry: LogEntry,
@@ -245,7 +235,7 @@ impl Answered {
     fn record(&mut self) -> io::Result<()> {
         self.is_awaited = false;
         let entry = LogEntry { time: (self.shared.clock)(), outcome: LogOutcome::BrokenOff, ..self.entry.clone() };
-        self.shared.log().record(entry)
+        self.shared.log.lock().record(entry)
     }
 }
 
@@ -259,7 +249,7 @@ impl Stream for Answered {
         let Some(Err(error)) = next else { return Poll::Ready(next) };
         let error = match self.record() {
             Ok(()) => error,
-            Err(unwritten) => DataFusionError::External(Box::new(SqlError::Log(unwritten))),
+            Err(unwritten) => SqlError::Log(unwritten).into(),
         };
         Poll::Ready(Some(Err(error)))
     }
@@ -274,18 +264,18 @@ impl RecordBatchStream for Answered {
 impl Drop for Answered {
     fn drop(&mut self) {
         if self.is_awaited {
-            // Nobody is left to be told.
+            // Nobody waits any more, so nobody can be told if the record can't be written.
             let _ = self.record();
         }
     }
 }
 
 impl Session {
-    /// [`Session::describe`], before a statement is run. One that will never run is recorded, with why; others are once they
-    /// run.
+    /// Does what [`Session::describe`] does, for a statement that is to run later. A statement that is refused here never
+    /// runs, so it is recorded now. Others are recorded when they run.
     ///
     /// # Errors
-    /// Where it is not allowed, or can't be planned.
+    /// The statement is not allowed, or can't be planned.
     pub async fn prepare(&self, parsed: &Parsed) -> Result<Option<Described>, SqlError> {
         let granted = access::granted(self, &parsed.access).unwrap_or_else(|_| parsed.access.clone());
         let asked = AskedStatement::new(self, &parsed.text, &self.stated(&granted));
@@ -301,7 +291,7 @@ impl Session {
         }
     }
 
-    /// Records a text that is no statement, and says what is wrong with it.
+    /// Records a text that can't be parsed, and returns the error.
     pub fn unread(&self, text: &str, problem: ParseError) -> SqlError {
         let asked = AskedStatement::new(self, &StatementText::of_unread(text), &self.stated(&Access::default()));
         match asked.end(LogOutcome::Failed, Vec::new()) {
@@ -312,36 +302,31 @@ impl Session {
 }
 
 impl LogOutcome {
-    /// How a statement ended that failed so.
-    pub(in crate::engine) fn of(error: &SqlError) -> LogOutcome {
+    /// The outcome of a statement that failed with this error.
+    pub(crate) fn of(error: &SqlError) -> LogOutcome {
         if error.is_refusal() { LogOutcome::Refused } else { LogOutcome::Failed }
     }
 }
 
 impl Shared {
-    /// Names of tables, functions, users and views, and of views' columns, in small letters.
+    /// The names of tables, functions, users, views and columns of views, in lower case.
     fn names(&self) -> HashSet<String> {
         let state = self.owner.state();
-        let catalogs = state.catalog_list();
-        let catalogs = catalogs.catalog_names().into_iter().filter_map(|name| catalogs.catalog(&name));
-        let schemas = catalogs.flat_map(|catalog| {
-            catalog.schema_names().into_iter().filter_map(move |name| catalog.schema(&name)).collect::<Vec<_>>()
-        });
-        let mut names: HashSet<String> = schemas.flat_map(|schema| schema.table_names()).collect();
+        let mut names = table_names(&self.owner);
         names.extend(state.scalar_functions().keys().cloned());
         names.extend(state.aggregate_functions().keys().cloned());
         names.extend(state.window_functions().keys().cloned());
         names.extend(state.table_functions().keys().cloned());
         let users = self.accounts.get().map(Accounts::users).unwrap_or_default();
         names.extend(users.into_iter().map(|(user, _)| user));
-        for view in self.views.read().unwrap_or_else(PoisonError::into_inner).values() {
+        for view in self.views.read().values() {
             names.extend(view.definition.columns.iter().map(|column| column.name.clone()));
         }
         names.into_iter().map(|name| name.to_lowercase()).collect()
     }
 
-    /// A purpose and a recipient as far as they are granted to anybody or choices were made for them, and `?` for others:
-    /// anything can be claimed.
+    /// The purpose and recipient as the log shows them: `?` for one that is granted to nobody and that no choice names,
+    /// because a statement can claim anything, even a value.
     fn known(&self, access: &Access) -> Access {
         if *access == Access::default() {
             return Access::default();
@@ -353,7 +338,7 @@ impl Shared {
                 recipients.push(pair.recipient);
             }
         }
-        let views = self.views.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let views = self.views.read().clone();
         for policies in views.values().filter_map(|view| view.version()?.policies.clone()) {
             for pair in policies.pairs() {
                 purposes.extend(pair.purpose.clone());

@@ -1,17 +1,18 @@
 //! Making, refreshing and dropping views.
 //!
-//! What a view can't be is an error, and nothing is made. What it can't be *yet*, because the data do not reach what it
-//! asks for, makes a view that is there and unusable: it says why to everybody who reads it, until a REFRESH. It takes
-//! the place of none that can be built.
+//! If the definition of a view is wrong, there is an error and no view. If only the data do not reach what the view asks for,
+//! the view is made but unusable: it tells everybody who reads it why, until a REFRESH succeeds. An unusable view never replaces
+//! a usable one.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::concat_batches;
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::TableReference;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::error::DataFusionError;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use datafusion::sql::parser::Statement as DFStatement;
@@ -33,26 +34,22 @@ use crate::view::{
     AView, Definition, Digest, Fingerprint, Owner, Sources, Standing, State, Trees, Version, ViewError, build,
 };
 
-/// A definition and the plans it reads by.
-pub(in crate::engine) struct Planned {
-    pub(in crate::engine) definition: Arc<Definition>,
-    pub(in crate::engine) query: Arc<LogicalPlan>,
-    pub(in crate::engine) policies: Option<Arc<LogicalPlan>>,
+/// The definition of a view, and the plans that read its rows and its choices.
+pub(crate) struct Planned {
+    pub(crate) definition: Arc<Definition>,
+    pub(crate) query: Arc<LogicalPlan>,
+    pub(crate) policies: Option<Arc<LogicalPlan>>,
 }
 
-/// A version, and what it was made from.
-pub(in crate::engine) struct Built {
-    pub(in crate::engine) version: Version,
-    pub(in crate::engine) rows: RecordBatch,
-    /// What it shows, where that has to be compared later.
+/// A version, and the rows it was made from.
+pub(crate) struct Built {
+    pub(crate) version: Version,
+    pub(crate) rows: RecordBatch,
+    /// The digest of what it shows, if that must be compared later.
     digest: Option<Digest>,
 }
 
-pub(in crate::engine) async fn create_view(
-    session: &Session,
-    statement: ViewStatement,
-    text: &str,
-) -> Result<Outcome, SqlError> {
+pub(crate) async fn create_view(session: &Session, statement: ViewStatement, text: &str) -> Result<Outcome, SqlError> {
     replaced_by(session, &statement)?;
     let query = DFStatement::Statement(Box::new(SqlStatement::Query(statement.query.clone())));
     let planned = plan_view(session, &statement, query).await?;
@@ -63,7 +60,7 @@ pub(in crate::engine) async fn create_view(
             (catalog::change_catalog(session).await?, state)
         }
     };
-    // The name may have been taken while this waited for its turn.
+    // Check again, because the name may have been taken before this turn.
     let replaced = replaced_by(session, &statement)?;
     if let (Some(replaced), State::Unusable { reason, was_shown }) = (&replaced, &mut state) {
         let before = replaced.state();
@@ -83,18 +80,18 @@ pub(in crate::engine) async fn create_view(
     Ok(Outcome::Done(said?))
 }
 
-/// The view that a new one replaces, where it may.
+/// The view that a new one replaces. Refuses a name that is taken, and a view that can't be replaced.
 fn replaced_by(session: &Session, statement: &ViewStatement) -> Result<Option<Arc<AView>>, SqlError> {
     let name = statement.name.clone();
     let Some(known) = session.shared.view(&name) else {
-        let is_lost = session.shared.unfollowed().contains_key(&name) && !session.is_restoring;
+        let is_lost = session.shared.unfollowed.lock().contains_key(&name) && !session.is_restoring;
         let is_taken = is_lost || session.shared.owner.table_exist(TableReference::bare(name.as_str()))?;
         return if is_taken { Err(SqlError::Taken { name }) } else { Ok(None) };
     };
     if !statement.or_replace {
         return Err(SqlError::Exists { name });
     }
-    // Whoever reads it would hold two partitions of the same persons.
+    // A reader would hold two partitions of the same persons, which can be intersected.
     match (known.definition.clauses.is_materialized, statement.clauses.is_materialized) {
         (true, _) => Err(SqlError::Kept { name }),
         (false, true) => Err(SqlError::Computed { name }),
@@ -102,13 +99,12 @@ fn replaced_by(session: &Session, statement: &ViewStatement) -> Result<Option<Ar
     }
 }
 
-pub(in crate::engine) async fn refresh_view(session: &Session, name: &str, how: Refresh) -> Result<Outcome, SqlError> {
+pub(crate) async fn refresh_view(session: &Session, name: &str, how: Refresh) -> Result<Outcome, SqlError> {
     if session.shared.view(name).is_none() {
-        // It runs statements, and this is one.
+        // Boxed, because it runs kept statements and this is a statement.
         Box::pin(folder::restore_lost(session, name)).await?;
     }
-    let unknown = || SqlError::UnknownView { name: name.to_owned() };
-    let view = session.shared.view(name).ok_or_else(unknown)?;
+    let view = session.shared.known_view(name)?;
     let planned = plan_anew(session, &view).await?;
     let mut told = String::new();
     let (mut change, state) = match view.state() {
@@ -128,29 +124,29 @@ pub(in crate::engine) async fn refresh_view(session: &Session, name: &str, how: 
             (catalog::change_catalog(session).await?, state)
         }
     };
-    // It may have been dropped or replaced while this waited for its turn.
-    if !session.shared.view(name).is_some_and(|known| Arc::ptr_eq(&known, &view)) {
-        return Err(unknown());
+    // The view may have been dropped or replaced before this turn.
+    if !Arc::ptr_eq(&session.shared.known_view(name)?, &view) {
+        return Err(SqlError::UnknownView { name: name.to_owned() });
     }
     if let Some(transaction) = change.transaction().filter(|_| !view.definition.clauses.is_materialized) {
         transaction.keep_pinned(name, &state)?;
     }
     let said = said(session, &planned, &state, Some(&view), &mut change, &told)?;
-    // The old one must not follow once the new one is kept.
+    // Replace the state right after the commit, because the old view must not follow any more.
     catalog::publish(session, change, move |_| view.set_state(state)).await?;
     Ok(Outcome::Done(said?))
 }
 
-/// Drops a view, also one that a data folder keeps and could not make again.
-pub(in crate::engine) async fn drop_view(session: &Session, name: &str, if_exists: bool) -> Result<Outcome, SqlError> {
-    // Whom it were granted meanwhile, another view of this name would be granted.
+/// Drops a view, even if the data folder keeps it and could not make it again.
+pub(crate) async fn drop_view(session: &Session, name: &str, if_exists: bool) -> Result<Outcome, SqlError> {
+    // No grant meanwhile: it would later count for another view of this name.
     let _granting = session.shared.granting.lock().await;
     let (unknown, is_there) = (SqlError::UnknownView { name: name.to_owned() }, is_view(session, name)?);
     if !is_there && session.shared.owner.table_exist(TableReference::bare(name))? {
         return Err(unknown);
     }
-    // First: were it to end in between, another view of this name must not be theirs who read this one. Some may hold
-    // one that is gone.
+    // Revoke before dropping: after a crash in between, a new view of this name must not inherit the old grants. Do so even
+    // if the view is gone, because somebody may still hold it.
     access::revoke_from_all(session, name).await?;
     if !is_there {
         return if if_exists { Ok(Outcome::Done(format!("there is no view {name}"))) } else { Err(unknown) };
@@ -165,16 +161,16 @@ pub(in crate::engine) async fn drop_view(session: &Session, name: &str, if_exist
     Ok(Outcome::Done(format!("dropped anonymization view {name}")))
 }
 
-/// Whether there is an anonymization view of this name, or one that is kept and could not be made again.
+/// Whether there is an anonymization view of this name, including one that could not be made again.
 fn is_view(session: &Session, name: &str) -> Result<bool, SqlError> {
-    let (None, Some(data)) = (session.shared.view(name), &session.shared.data) else {
+    let (None, Some(store)) = (session.shared.view(name), &session.shared.store) else {
         return Ok(session.shared.view(name).is_some());
     };
-    let snapshot = data.store.read()?;
+    let snapshot = store.read()?;
     Ok(matches!(kept(&snapshot, name)?, Some(Makes::AnonymizationView(_))))
 }
 
-/// What is said of a view once it is kept. One that is unusable is kept too, and an error.
+/// The message about a view once it is committed. For an unusable view, which is committed too, it is an error.
 fn said(
     session: &Session,
     planned: &Planned,
@@ -183,22 +179,21 @@ fn said(
     change: &mut CatalogChange,
     told: &str,
 ) -> Result<Result<String, ViewError>, SqlError> {
-    // Nobody listens while a folder is opened, and to count the rows of a materialized view is to read it all.
+    // Nobody reads the message while a folder is opened, and counting the rows of a materialized view reads all of it.
     if session.is_restoring {
-        return Ok(described(&planned.definition, state));
+        return Ok(described(&planned.definition, state, None));
     }
-    let described = match (state, change.transaction()) {
-        (State::Materialized { view, .. }, Some(transaction)) => {
-            Ok(described_materialized(&planned.definition, &view.standing(&transaction.change)?))
-        }
-        _ => described(&planned.definition, state),
+    let standing = match (state, change.transaction()) {
+        (State::Materialized { view, .. }, Some(transaction)) => Some(view.standing(&transaction.change)?),
+        _ => None,
     };
+    let described = described(&planned.definition, state, standing.as_ref());
     let warnings = warnings::warnings(session, planned, state, before)?;
     Ok(described.map(|described| described + told + &warnings))
 }
 
-/// The plans of a view, over tables as they are now.
-pub(in crate::engine) async fn plan_anew(session: &Session, view: &AView) -> Result<Planned, SqlError> {
+/// Plans a view anew, over the tables as they are now.
+pub(crate) async fn plan_anew(session: &Session, view: &AView) -> Result<Planned, SqlError> {
     let definition = &view.definition;
     let query = parse(&definition.query)?.into_iter().next().map(|parsed| parsed.statement);
     let Some(Statement::Sql(query)) = query else {
@@ -217,7 +212,7 @@ async fn plan_view(session: &Session, statement: &ViewStatement, query: DFStatem
     Ok(Planned { definition, query: Arc::new(plan), policies })
 }
 
-/// The plan of a view's query, which must read tables alone and always give the same.
+/// The plan of a view's query, which must read only tables and always give the same rows.
 async fn plan_query(session: &Session, query: DFStatement) -> Result<LogicalPlan, SqlError> {
     let plan = session.shared.owner.state().statement_to_plan(query).await?;
     check_sources(&plan)?;
@@ -240,9 +235,9 @@ fn owner(session: &Session) -> Owner {
     }
 }
 
-/// Builds a version. What the data do not allow makes the view unusable.
+/// Builds a version. If the data do not reach what the view asks for, the view is unusable.
 async fn state(session: &Session, planned: &Planned) -> Result<State, SqlError> {
-    match version(session, planned).await {
+    match version(session, &session.shared.owner, planned).await {
         Ok(Built { version, digest, .. }) => {
             let (query, policies) = (Arc::clone(&planned.query), planned.policies.clone());
             Ok(State::Usable { version: Arc::new(version), query, policies, digest })
@@ -253,22 +248,14 @@ async fn state(session: &Session, planned: &Planned) -> Result<State, SqlError> 
             | ViewError::Unverified(_)
             | ViewError::Stale),
         )) => Ok(State::unusable(problem.to_string())),
-        // A view that a data folder keeps is there, whatever became of its tables.
+        // A view that a data folder keeps is never missing, whatever is wrong with its tables.
         Err(error) if session.is_restoring => Ok(State::unusable(error.to_string())),
         Err(error) => Err(error),
     }
 }
 
-pub(in crate::engine) async fn version(session: &Session, planned: &Planned) -> Result<Built, SqlError> {
-    version_in(session, &session.shared.owner, planned).await
-}
-
-/// A version of what a session of the owner reads.
-pub(in crate::engine) async fn version_in(
-    session: &Session,
-    owner: &SessionContext,
-    planned: &Planned,
-) -> Result<Built, SqlError> {
+/// A version of the rows that this session of the owner reads.
+pub(crate) async fn version(session: &Session, owner: &SessionContext, planned: &Planned) -> Result<Built, SqlError> {
     let Planned { definition, query, policies } = planned;
     let plans: Vec<&LogicalPlan> = std::iter::once(query.as_ref()).chain(policies.as_deref()).collect();
     let fingerprint = Fingerprint::of(&plans, &session.shared.generations)?;
@@ -283,21 +270,17 @@ pub(in crate::engine) async fn version_in(
         }
         _ => None,
     };
-    let failed = |error| ViewError::of_query(&definition.name, &error);
-    let frame = owner.execute_logical_plan(query.as_ref().clone()).await.map_err(failed)?;
-    let schema = Arc::new(frame.schema().as_arrow().clone());
-    let batches = frame.collect().await.map_err(failed)?;
-    let schema = batches.first().map_or(schema, RecordBatch::schema);
-    let rows = concat_batches(&schema, &batches).map_err(|error| failed(error.into()))?;
-    // The rows of a materialized view are the store's.
+    let rows = all_rows(owner, query.as_ref().clone()).await;
+    let rows = rows.map_err(|error| ViewError::of_query(&definition.name, &error))?;
+    // The store keeps the rows of a materialized view.
     let most_kept_bytes = if definition.clauses.is_materialized { 0 } else { session.options().most_kept_bytes() };
     let number = session.shared.next_version.fetch_add(1, Ordering::Relaxed);
     let (definition, shared, progress) =
         (Arc::clone(definition), Arc::clone(&session.shared), Arc::clone(&session.progress));
     let is_compared =
-        session.shared.data.is_some() && !definition.clauses.is_materialized || !fingerprint.counts_all_changes();
+        session.shared.store.is_some() && !definition.clauses.is_materialized || !fingerprint.counts_all_changes();
     let built = tokio::task::spawn_blocking(move || {
-        let hierarchies = shared.hierarchies.read().unwrap_or_else(PoisonError::into_inner);
+        let hierarchies = shared.hierarchies.read();
         let trees = Trees::Catalog(&hierarchies);
         let policies = read_policies.as_ref();
         let sources = Sources { definition: &definition, policies, trees, fingerprint, most_kept_bytes, number };
@@ -310,7 +293,17 @@ pub(in crate::engine) async fn version_in(
         .map_err(|_| ViewError::Query { view: planned.definition.name.clone(), kind: "a fault of kohort stopped it" })?
 }
 
-/// Whether a plan reads tables alone, and always gives the same.
+/// The rows of a plan as one batch.
+pub(crate) async fn all_rows(context: &SessionContext, plan: LogicalPlan) -> Result<RecordBatch, DataFusionError> {
+    let frame = context.execute_logical_plan(plan).await?;
+    let schema = Arc::new(frame.schema().as_arrow().clone());
+    let batches = frame.collect().await?;
+    // Batches may know better than the plan which columns have no NULL.
+    let schema = batches.first().map_or(schema, RecordBatch::schema);
+    Ok(concat_batches(&schema, &batches)?)
+}
+
+/// Refuses a plan that reads another anonymization view, or that does not always give the same rows.
 fn check_sources(plan: &LogicalPlan) -> Result<(), SqlError> {
     let mut read = None;
     let mut is_constant = true;
@@ -321,7 +314,7 @@ fn check_sources(plan: &LogicalPlan) -> Result<(), SqlError> {
             read = Some(view.definition.name.clone());
         }
         for expression in node.expressions() {
-            // What says the same within a statement, such as now(), may say something else in the next.
+            // A function such as now() gives the same within a statement, but something else in the next.
             let changes = expression.exists(|part| match part {
                 Expr::ScalarFunction(call) => Ok(call.func.signature().volatility != Volatility::Immutable),
                 _ => Ok(false),
@@ -338,35 +331,33 @@ fn check_sources(plan: &LogicalPlan) -> Result<(), SqlError> {
 }
 
 impl Shared {
-    /// Lets everybody know of a view, in place of another.
+    /// Puts a view into the catalogs, in place of another one.
     fn put_view(&self, view: Arc<AView>, replaced: Option<Arc<AView>>) {
         let name = view.definition.name.clone();
         self.register(&TableReference::bare(name.as_str()), Arc::clone(&view) as _);
-        // As with the owner's catalog, whoever changes it has the turn.
+        // This can't fail: nobody else changes the catalog in this turn.
         let _ = self.analyst.deregister_table(TableReference::bare(name.as_str()));
         let _ = self.analyst.register_table(TableReference::bare(name.as_str()), Arc::clone(&view) as _);
-        self.unfollowed().remove(&name);
-        self.views.write().unwrap_or_else(PoisonError::into_inner).insert(name, view);
-        // Prepared statements still hold the one before.
+        self.unfollowed.lock().remove(&name);
+        self.views.write().insert(name, view);
+        // Prepared statements still hold the old view.
         if let Some(replaced) = replaced {
             replaced.set_state(State::unusable("it was replaced"));
         }
     }
 
-    /// Takes a view away from everybody.
+    /// Takes a view out of the catalogs.
     fn take_view(&self, name: &str) {
-        self.unfollowed().remove(name);
-        let Some(view) = self.views.write().unwrap_or_else(PoisonError::into_inner).remove(name) else { return };
+        self.unfollowed.lock().remove(name);
+        let Some(view) = self.views.write().remove(name) else { return };
         view.set_state(State::unusable("it was dropped"));
-        for context in [&self.owner, &self.analyst] {
-            // What is not there need not go.
-            let _ = context.deregister_table(TableReference::bare(name));
-        }
+        self.forget_table(name);
     }
 }
 
 impl Transaction {
-    /// Refuses to make a view that is kept where another of its name is, one that could not be made again.
+    /// Refuses a view if the data folder keeps another one of its name that could not be made again, and only one of both is
+    /// materialized.
     fn check_lost(&self, statement: &ViewStatement) -> Result<(), SqlError> {
         let name = statement.name.clone();
         match self.kept(&name)? {
@@ -380,45 +371,34 @@ impl Transaction {
     }
 }
 
-/// What is said of a materialized view that was made.
-fn described_materialized(definition: &Definition, standing: &Standing) -> String {
-    let mut message = format!(
-        "materialized anonymization view {}: {} in {}, loss {:.4}",
-        definition.name,
-        counted(standing.n_shown as usize, "row"),
-        if standing.n_classes == 1 { "1 class".to_owned() } else { format!("{} classes", standing.n_classes) },
-        standing.ncp,
-    );
-    if standing.n_hidden > 0 {
-        message += &format!("; {} hidden", counted(standing.n_hidden as usize, "row"));
-    }
-    message
-}
-
-/// What is said of a view that was made. One that is unusable is there, and an error.
-fn described(definition: &Definition, state: &State) -> Result<String, ViewError> {
+/// The message about a view that was made, with figures of a materialized one if they are known; an error if the view is
+/// unusable.
+fn described(definition: &Definition, state: &State, standing: Option<&Standing>) -> Result<String, ViewError> {
     let name = &definition.name;
-    let version = match state {
-        State::Materialized { .. } => return Ok(format!("materialized anonymization view {name}")),
-        State::Unusable { reason, .. } => {
-            return Err(ViewError::Unusable { view: name.clone(), reason: reason.clone() });
+    let classes = |n: u64| if n == 1 { "1 class".to_owned() } else { format!("{n} classes") };
+    let rows = |n: u64| counted(n as usize, "row");
+    let also = |n: u64, what: &str| if n > 0 { format!("; {} {what}", rows(n)) } else { String::new() };
+    match (state, standing) {
+        (State::Unusable { reason, .. }, _) => Err(ViewError::Unusable { view: name.clone(), reason: reason.clone() }),
+        (State::Stale(_), _) => Err(ViewError::Stale),
+        (State::Materialized { .. }, None) => Ok(format!("materialized anonymization view {name}")),
+        (State::Materialized { .. }, Some(Standing { n_shown, n_classes, ncp, n_hidden, .. })) => Ok(format!(
+            "materialized anonymization view {name}: {} in {}, loss {ncp:.4}{}",
+            rows(*n_shown),
+            classes(*n_classes),
+            also(*n_hidden, "hidden"),
+        )),
+        (State::Usable { version, .. }, _) => {
+            let summary = &version.summary;
+            Ok(format!(
+                "anonymization view {name}: {} in {}, k = {}, loss {:.4}{}{}",
+                rows(summary.n_rows),
+                classes(summary.n_classes),
+                summary.k,
+                summary.ncp,
+                also(summary.n_denied, "left out, because no choice is about them"),
+                also(summary.n_left_over, "left over"),
+            ))
         }
-        State::Stale(_) => return Err(ViewError::Stale),
-        State::Usable { version, .. } => version,
-    };
-    let summary = &version.summary;
-    let mut message = format!(
-        "anonymization view {name}: {} in {}, k = {}, loss {:.4}",
-        counted(summary.n_rows as usize, "row"),
-        if summary.n_classes == 1 { "1 class".to_owned() } else { format!("{} classes", summary.n_classes) },
-        summary.k,
-        summary.ncp,
-    );
-    if summary.n_denied > 0 {
-        message += &format!("; {} left out, for no policy speaks of them", counted(summary.n_denied as usize, "row"));
     }
-    if summary.n_left_over > 0 {
-        message += &format!("; {} left over", counted(summary.n_left_over as usize, "row"));
-    }
-    Ok(message)
 }

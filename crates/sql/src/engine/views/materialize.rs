@@ -1,7 +1,7 @@
-//! Materialized views in an engine: making them, and letting them follow what transactions change.
+//! Making materialized views, and letting them follow the changes of transactions.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::compute::{cast, concat_batches};
@@ -27,53 +27,45 @@ use crate::view::{
     ViewError, check,
 };
 
-/// So many persons are looked up at once.
+/// How many persons are looked up with one scan.
 const MOST_NAMES: usize = 10_000;
 
-/// A materialized view that follows a transaction.
-pub(in crate::engine) struct Following {
-    pub(in crate::engine) view: Arc<Materialized>,
+/// A materialized view and its plans.
+pub(crate) struct Following {
+    pub(crate) view: Arc<Materialized>,
     query: Arc<LogicalPlan>,
     policies: Option<Arc<LogicalPlan>>,
 }
 
-/// Makes a materialized view, or opens it where the data folder keeps it. It is not kept yet, and nobody may change its
-/// table before it is known to follow.
-pub(in crate::engine) async fn materialize(
-    session: &Session,
-    planned: &Planned,
-) -> Result<(CatalogChange, State), SqlError> {
-    let Some(data) = &session.shared.data else { return Err(unfit(MaterializedError::NoDataFolder)) };
+/// Makes a materialized view, or opens it if the data folder keeps it. The change is not committed yet: nobody may change the
+/// table of the view before the catalog has it.
+pub(crate) async fn materialize(session: &Session, planned: &Planned) -> Result<(CatalogChange, State), SqlError> {
+    let Some(store) = &session.shared.store else { return Err(unfit(MaterializedError::NoDataFolder)) };
     check(&planned.definition).map_err(unfit)?;
     let origin = origin(planned)?;
-    let (query, policies) = (Arc::clone(&planned.query), planned.policies.clone());
     let name = planned.definition.name.clone();
     if session.is_restoring {
-        let snapshot = data.store.read()?;
+        let snapshot = store.read()?;
         if Materialized::is_kept(&name, &snapshot).map_err(unfit)? {
             let (definition, most_kept_bytes) = (Arc::clone(&planned.definition), session.options().most_kept_bytes());
             let view = blocking(move || Materialized::open(definition, origin, &snapshot, most_kept_bytes)).await?;
+            let (query, policies) = (Arc::clone(&planned.query), planned.policies.clone());
             let state = State::Materialized { view: Arc::new(view), query, policies };
             return Ok((catalog::change_catalog(session).await?, state));
         }
     }
-    let (transaction, Remade { view, .. }) = make(session, planned, origin, None).await?;
-    let state = State::Materialized { view: Arc::new(view), query, policies };
-    Ok((CatalogChange::Kept(transaction), state))
+    let (change, state, _) = make(session, planned, origin, None).await?;
+    Ok((change, state))
 }
 
-/// Makes a materialized view anew; it is not kept yet.
-pub(in crate::engine) async fn rematerialize(
+/// Makes a materialized view anew. The change is not committed yet.
+pub(crate) async fn rematerialize(
     session: &Session,
     planned: &Planned,
     old: Arc<Materialized>,
     how: Refresh,
 ) -> Result<(CatalogChange, State, Told), SqlError> {
-    let origin = origin(planned)?;
-    let (query, policies) = (Arc::clone(&planned.query), planned.policies.clone());
-    let (transaction, Remade { view, told }) = make(session, planned, origin, Some((old, how))).await?;
-    let state = State::Materialized { view: Arc::new(view), query, policies };
-    Ok((CatalogChange::Kept(transaction), state, told))
+    make(session, planned, origin(planned)?, Some((old, how))).await
 }
 
 async fn make(
@@ -81,12 +73,12 @@ async fn make(
     planned: &Planned,
     origin: Origin,
     old: Option<(Arc<Materialized>, Refresh)>,
-) -> Result<(Transaction, Remade), SqlError> {
+) -> Result<(CatalogChange, State, Told), SqlError> {
     transactions::outside_of_transactions(session)?;
-    // Whoever holds the change sees the rows as they stay.
+    // Nobody else changes the rows while the transaction holds the turn.
     let transaction = transactions::begin(session).await?;
     let context = reading(&session.shared.owner, &transaction);
-    let Built { version, rows, .. } = create::version(session, planned).await?;
+    let Built { version, rows, .. } = create::version(session, &session.shared.owner, planned).await?;
     let policies = match &planned.policies {
         Some(plan) => Some(policy_rows(&context, plan.as_ref().clone(), &planned.definition).await?),
         None => None,
@@ -95,7 +87,7 @@ async fn make(
     let (now, most_kept_bytes) = ((shared.clock)().timestamp_micros(), session.options().most_kept_bytes());
     let made = blocking(move || {
         index_persons(&origin, &change)?;
-        let catalog = shared.hierarchies();
+        let catalog = shared.hierarchies.read();
         let making = Making { version: &version, rows, policies, catalog: &catalog, origin, now, most_kept_bytes };
         let made = match old {
             None => Materialized::make(&change, &making).map(|view| Remade { view, told: Told::Whole }),
@@ -103,21 +95,20 @@ async fn make(
         };
         made.map_err(SqlError::from)
     });
-    Ok((transaction, made.await?))
+    let Remade { view, told } = made.await?;
+    let (query, policies) = (Arc::clone(&planned.query), planned.policies.clone());
+    Ok((CatalogChange::Kept(transaction), State::Materialized { view: Arc::new(view), query, policies }, told))
 }
 
-/// Forgets what is kept of a materialized view, within a transaction.
-pub(in crate::engine) async fn unmaterialize(name: &str, transaction: &Transaction) -> Result<(), SqlError> {
+/// Removes the stored rows of a materialized view, within a transaction.
+pub(crate) async fn unmaterialize(name: &str, transaction: &Transaction) -> Result<(), SqlError> {
     let (name, change) = (name.to_owned(), Arc::clone(&transaction.change));
     blocking(move || Materialized::drop_kept(&name, &change).map_err(unfit)).await
 }
 
 impl Shared {
-    /// Lets materialized views follow what a transaction changed, within it. Waits for the disk, and for plans.
-    pub(in crate::engine) fn let_views_follow(
-        &self,
-        transaction: &Transaction,
-    ) -> Result<Vec<Arc<Materialized>>, SqlError> {
+    /// Lets materialized views follow the changes of a transaction, within the transaction. Waits for the disk and for plans.
+    pub(crate) fn let_views_follow(&self, transaction: &Transaction) -> Result<Vec<Arc<Materialized>>, SqlError> {
         let mut followed = Vec::new();
         if transaction.touched.is_empty() {
             return Ok(followed);
@@ -152,8 +143,8 @@ impl Shared {
     }
 
     /// The materialized views, each with its plans.
-    pub(in crate::engine) fn materialized(&self) -> Vec<Following> {
-        let views = self.views.read().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn materialized(&self) -> Vec<Following> {
+        let views = self.views.read();
         let following = |state: State| match state {
             State::Materialized { view, query, policies } => Some(Following { view, query, policies }),
             State::Usable { .. } | State::Unusable { .. } | State::Stale(_) => None,
@@ -161,11 +152,9 @@ impl Shared {
         views.values().filter_map(|view| following(view.state())).collect()
     }
 
-    /// Columns of a table whose values say which persons of a materialized view a change concerns.
-    ///
-    /// # Errors
-    /// Where a view that is made from it could not follow.
-    pub(in crate::engine) fn watched(&self, table: &str) -> Result<Vec<String>, SqlError> {
+    /// The columns of a table that tell which persons of a materialized view a change concerns. Refuses a table whose views
+    /// could not follow.
+    pub(crate) fn watched(&self, table: &str) -> Result<Vec<String>, SqlError> {
         self.check_followed(table)?;
         let mut columns = BTreeSet::new();
         for Following { view, .. } in self.materialized() {
@@ -176,22 +165,22 @@ impl Shared {
         Ok(columns.into_iter().collect())
     }
 
-    /// Refuses changes of a table from which a view is made that could not be opened.
-    pub(in crate::engine) fn check_followed(&self, table: &str) -> Result<(), SqlError> {
-        match self.unfollowed().iter().find(|(_, tables)| tables.contains(table)) {
+    /// Refuses to change a table if a view that is made from it could not be opened.
+    pub(crate) fn check_followed(&self, table: &str) -> Result<(), SqlError> {
+        match self.unfollowed.lock().iter().find(|(_, tables)| tables.contains(table)) {
             Some((view, _)) => Err(SqlError::InUse { name: table.to_owned(), view: view.clone() }),
             None => Ok(()),
         }
     }
 
     /// The materialized views that are made from a table.
-    pub(in crate::engine) fn views_of_table(&self, table: &str) -> Vec<String> {
+    pub(crate) fn views_of_table(&self, table: &str) -> Vec<String> {
         let is_of = |origin: &Origin| {
             origin.table == table || origin.policy.as_ref().is_some_and(|(policies, _)| policies == table)
         };
         let views = self.materialized().into_iter().filter(|following| is_of(&following.view.origin));
         let mut names: Vec<String> = views.map(|following| following.view.definition().name.clone()).collect();
-        let unfollowed = self.unfollowed();
+        let unfollowed = self.unfollowed.lock();
         names.extend(unfollowed.iter().filter(|(_, tables)| tables.contains(table)).map(|(view, _)| view.clone()));
         names
     }
@@ -199,11 +188,11 @@ impl Shared {
 
 enum TouchedPersons {
     Some(BTreeSet<String>),
-    /// Everybody in the table, and these, who may be there no more.
+    /// Everybody in the table, and these persons, who may have left it.
     Everybody(BTreeSet<String>),
 }
 
-/// The persons a change concerns; `None` where it concerns nobody.
+/// The persons that a change concerns; `None` if it concerns nobody.
 fn touched_persons(origin: &Origin, touched: &Touched) -> Option<TouchedPersons> {
     let of = |table: &str, column: &str| touched.get(table).and_then(|columns| columns.get(column));
     let mut names = of(&origin.table, &origin.identifier).cloned().unwrap_or_default();
@@ -217,7 +206,7 @@ fn touched_persons(origin: &Origin, touched: &Touched) -> Option<TouchedPersons>
     (!names.is_empty()).then_some(TouchedPersons::Some(names))
 }
 
-/// The rows of persons in a view's query, found without a plan; `None` where there has to be one.
+/// The rows that a view's query has of some persons, found without a plan; `None` if a plan is needed.
 fn looked_up(
     change: &Change,
     query: &LogicalPlan,
@@ -230,7 +219,7 @@ fn looked_up(
     Ok(Some(lookup.rows(change, &names)?))
 }
 
-/// The rows of persons in a view's query.
+/// The rows that a view's query has of some persons.
 async fn rows_of(
     context: &SessionContext,
     query: &LogicalPlan,
@@ -246,15 +235,11 @@ async fn rows_of(
             LogicalPlanBuilder::from(query.clone()).filter(in_list(col(identifier), names, false))?.build()?
         }
     };
-    let failed = |error| ViewError::of_query(&definition.name, &error);
-    let frame = context.execute_logical_plan(plan).await.map_err(failed)?;
-    let schema = Arc::new(frame.schema().as_arrow().clone());
-    let batches = frame.collect().await.map_err(failed)?;
-    let schema = batches.first().map_or(schema, RecordBatch::schema);
-    Ok(concat_batches(&schema, &batches).map_err(|error| failed(error.into()))?)
+    let rows = create::all_rows(context, plan).await;
+    Ok(rows.map_err(|error| ViewError::of_query(&definition.name, &error))?)
 }
 
-/// Rows of a stored table by a column, as a view's query has them that only lists columns: found without a plan.
+/// The query of a view that only lists columns of a stored table. Its rows are found by identifier, without a plan.
 struct Lookup {
     table: String,
     columns: Vec<String>,
@@ -264,7 +249,7 @@ struct Lookup {
 }
 
 impl Lookup {
-    /// `None` where the query does more.
+    /// `None` if the query does more than list columns.
     fn of(query: &LogicalPlan, definition: &Definition) -> Result<Option<Lookup>, SqlError> {
         let LogicalPlan::Projection(projection) = query else { return Ok(None) };
         let mut below = projection.input.as_ref();
@@ -272,14 +257,13 @@ impl Lookup {
             below = alias.input.as_ref();
         }
         let LogicalPlan::TableScan(scan) = below else { return Ok(None) };
-        let provider = source_as_provider(&scan.source)?;
-        let Some(table) = provider.downcast_ref::<StoredTable>() else { return Ok(None) };
+        let Some(table) = stored_name(scan)? else { return Ok(None) };
         let columns: Option<Vec<String>> = projection.expr.iter().map(|shown| Some(column_of(shown)?.name)).collect();
         let Some(columns) = columns.filter(|_| scan.filters.is_empty() && scan.fetch.is_none()) else {
             return Ok(None);
         };
         Ok(Some(Lookup {
-            table: table.description().name.clone(),
+            table,
             identifier: columns[definition.identifier].clone(),
             data_type: definition.columns[definition.identifier].data_type.clone(),
             columns,
@@ -320,7 +304,7 @@ fn literal(name: &str, data_type: &DataType) -> Option<Expr> {
     ScalarValue::try_from_string(name.to_owned(), data_type).ok().map(lit)
 }
 
-/// The persons of rows, and others.
+/// The names of the persons in some rows, together with the names in `others`.
 fn all_names(
     rows: &RecordBatch,
     definition: &Definition,
@@ -332,7 +316,7 @@ fn all_names(
     Ok(others.into_iter().collect())
 }
 
-/// The rows of a table of choices that speak of some persons, or of everybody.
+/// The rows of a table of choices that are about some persons, or about everybody.
 fn of_persons(plan: LogicalPlan, key: &str, names: &[String]) -> Result<LogicalPlan, SqlError> {
     let (qualifier, field) = plan.schema().qualified_field_with_unqualified_name(key)?;
     let (column, data_type) = (Column::from((qualifier, field)), field.data_type().clone());
@@ -346,23 +330,17 @@ async fn policy_rows(
     plan: LogicalPlan,
     definition: &Definition,
 ) -> Result<PolicyRows, SqlError> {
-    let frame = context.execute_logical_plan(plan).await?;
-    let schema = Arc::new(frame.schema().as_arrow().clone());
-    let batches = frame.collect().await.map_err(SqlError::while_running)?;
-    let schema = batches.first().map_or(schema, RecordBatch::schema);
-    Ok(PolicyRows::read(&schema, &batches, definition)?)
+    let rows = create::all_rows(context, plan).await.map_err(SqlError::while_running)?;
+    Ok(PolicyRows::read(&rows.schema(), &[rows], definition)?)
 }
 
-/// The stored tables a view's query and policies read.
+/// The stored tables that a view's query and its policies read.
 fn origin(planned: &Planned) -> Result<Origin, SqlError> {
     let (definition, query) = (&planned.definition, planned.query.as_ref());
     let what = |what: &'static str| unfit(MaterializedError::Query { what });
     let LogicalPlan::Projection(projection) = query else { return Err(what("this one is no list of columns")) };
-    let mut identifier = &projection.expr[definition.identifier];
-    while let Expr::Alias(alias) = identifier {
-        identifier = &alias.expr;
-    }
-    let Expr::Column(identifier) = identifier else { return Err(what("its identifier is computed")) };
+    let identifier = column_of(&projection.expr[definition.identifier]);
+    let identifier = identifier.ok_or_else(|| what("its identifier is computed"))?.name;
     let mut below = projection.input.as_ref();
     let table = loop {
         below = match below {
@@ -382,20 +360,21 @@ fn origin(planned: &Planned) -> Result<Origin, SqlError> {
     };
     let policy = match (&definition.clauses.policy, planned.policies.as_deref()) {
         (Some(policy), Some(LogicalPlan::TableScan(scan))) => {
-            let name = stored_name(scan)?.ok_or_else(|| what("its choices stand in a table that is not stored"))?;
+            let name =
+                stored_name(scan)?.ok_or_else(|| what("the choices of this one are in a table that is not stored"))?;
             let fields = scan.source.schema();
-            // Tables of choices have columns of any case.
+            // The case of column names does not matter in tables of choices.
             let is_person = |name: &&String| name.eq_ignore_ascii_case(&policy.person_column);
             let person = fields.fields().iter().map(|field| field.name()).find(is_person);
             Some((name, person.unwrap_or(&policy.person_column).clone()))
         }
-        (Some(_), _) => return Err(what("its choices stand in no stored table")),
+        (Some(_), _) => return Err(what("the choices of this one are not read from a stored table")),
         (None, _) => None,
     };
-    Ok(Origin { table, identifier: identifier.name.clone(), policy })
+    Ok(Origin { table, identifier, policy })
 }
 
-/// Lets rows and choices of a person be found without a look at all others: each change looks for some.
+/// Makes indexes on the columns that name persons, because each change looks up the rows and choices of some persons.
 fn index_persons(origin: &Origin, change: &Change) -> Result<(), StoreError> {
     let choices = origin.policy.iter().map(|(table, key)| (table, key));
     for (table, column) in [(&origin.table, &origin.identifier)].into_iter().chain(choices) {
@@ -408,7 +387,7 @@ fn index_persons(origin: &Origin, change: &Change) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The name of a stored table that is scanned.
+/// The name of the scanned table, if it is stored.
 fn stored_name(scan: &TableScan) -> Result<Option<String>, SqlError> {
     let provider = source_as_provider(&scan.source)?;
     Ok(provider.downcast_ref::<StoredTable>().map(|table| table.description().name.clone()))

@@ -1,7 +1,7 @@
-//! What the owner is warned of when a view is made or refreshed: it is allowed, and somebody might not have meant it.
+//! Warnings for the owner when a view is made or refreshed, about what is allowed but perhaps not meant.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
@@ -18,8 +18,8 @@ use crate::view::{
     AView, Comparison, Definition, State, Told, Version, fewer_by_changes, fewer_together, share_nobody, told_together,
 };
 
-/// What readers of a materialized view before and after a refresh can combine, or could have.
-pub(in crate::engine) fn told_of_refresh(told: Told) -> String {
+/// What readers learn who combine the answers of a materialized view from before and after a refresh.
+pub(crate) fn told_of_refresh(told: Told) -> String {
     let sets = |combined: Combined| {
         let persons = counted(combined.n_exposed as usize, "person");
         let fewest = combined.fewest.unwrap_or(0);
@@ -28,12 +28,12 @@ pub(in crate::engine) fn told_of_refresh(told: Told) -> String {
     match told {
         Told::Whole => String::new(),
         Told::Forced(Some(Combined { n_exposed: 0, .. })) => String::new(),
-        Told::Forced(Some(combined)) => format!("\nwarning: whoever kept earlier answers can {}", sets(combined)),
-        Told::Forced(None) => "\nwarning: what whoever kept earlier answers can tell is not known".to_owned(),
+        Told::Forced(Some(combined)) => format!("\nwarning: somebody who kept earlier answers can {}", sets(combined)),
+        Told::Forced(None) => "\nwarning: it is not known what somebody who kept earlier answers can tell".to_owned(),
         Told::Partial { n_kept, n_hidden, n_waiting, combined } => {
             let persons = |n: u64| counted(n as usize, "person");
             format!(
-                "\nin part: {} as before, {} hidden, {} pending; were all shown anew, whoever kept earlier answers could {}",
+                "\nin part: {} as before, {} hidden, {} pending; if all were shown anew, somebody who kept earlier answers could {}",
                 persons(n_kept),
                 persons(n_hidden),
                 persons(n_waiting),
@@ -43,14 +43,14 @@ pub(in crate::engine) fn told_of_refresh(told: Told) -> String {
     }
 }
 
-/// What to warn of beside a view, each in a line of its own; `before` is what had its name.
-pub(in crate::engine) fn warnings(
+/// The warnings about a view, each in a line of its own. `before` is the view of the same name that it replaces.
+pub(crate) fn warnings(
     session: &Session,
     planned: &Planned,
     state: &State,
     before: Option<&Arc<AView>>,
 ) -> Result<String, SqlError> {
-    // Nobody listens while a folder is opened.
+    // Nobody reads warnings while a folder is opened.
     if session.is_restoring {
         return Ok(String::new());
     }
@@ -63,9 +63,9 @@ pub(in crate::engine) fn warnings(
     Ok(warnings.into_iter().map(|warning| format!("\nwarning: {warning}")).collect())
 }
 
-/// Other views of the same persons that tell more when they are read together, or may.
+/// Warns of other views of the same persons that tell more, or may tell more, if both are read together.
 fn of_others(session: &Session, planned: &Planned, state: &State) -> Result<Vec<String>, SqlError> {
-    let views = session.shared.views.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let views = session.shared.views.read().clone();
     let own_tables = tables_of(&planned.query)?;
     let shares_table = |query: &LogicalPlan| tables_of(query).map(|tables| !tables.is_disjoint(&own_tables));
     let mut warnings = Vec::new();
@@ -74,9 +74,9 @@ fn of_others(session: &Session, planned: &Planned, state: &State) -> Result<Vec<
             (State::Usable { version, .. }, State::Usable { version: of_other, query, .. }) => {
                 if let Some(n_persons) = fewer_together(&[version, &of_other]) {
                     let told = told_together(n_persons);
-                    warnings.push(format!("whoever also reads {name} {told}: let nobody read both"));
+                    warnings.push(format!("somebody who also reads {name} {told}: let nobody read both"));
                 } else if shares_table(&query)? && share_nobody(version, &of_other) {
-                    let unlike = "is of the same table and names nobody alike";
+                    let unlike = "is of the same table, but names persons differently";
                     warnings.push(format!("{name} {unlike}: if they are the same persons, let nobody read both"));
                 }
             }
@@ -84,8 +84,8 @@ fn of_others(session: &Session, planned: &Planned, state: &State) -> Result<Vec<
                 State::Usable { .. } | State::Materialized { .. },
                 State::Usable { query, .. } | State::Materialized { query, .. },
             ) if shares_table(&query)? => {
-                let moves = "is of the same table and one of them moves with it";
-                warnings.push(format!("{name} {moves}, so what both tell is not known: let nobody read both"));
+                let moves = "is of the same table, and one of them is materialized";
+                warnings.push(format!("{name} {moves}, so nobody knows what both tell together: let nobody read both"));
             }
             _ => {}
         }
@@ -93,28 +93,28 @@ fn of_others(session: &Session, planned: &Planned, state: &State) -> Result<Vec<
     Ok(warnings)
 }
 
-/// What whoever kept what a view showed before can tell by a new version.
+/// Warns of what readers learn who kept the answers of the version before.
 fn of_earlier(before: &State, version: &Version) -> Option<String> {
-    let may = "whoever kept it may be able to single out some persons";
+    let may = "somebody who kept them may be able to single out some persons";
     match before {
         State::Usable { version: earlier, .. } => {
-            let told = |n_persons| format!("whoever kept what it showed before {}", told_together(n_persons));
+            let told = |n_persons| format!("somebody who kept its earlier answers {}", told_together(n_persons));
             match (fewer_together(&[earlier, version]), fewer_by_changes(earlier, version)) {
                 (Some(n_persons), _) => Some(told(n_persons)),
-                (None, Comparison::Fewer(n_persons)) => Some(told(n_persons) + ", by whose values changed"),
-                (None, Comparison::Unknown) => Some(format!("the values it showed before can't be compared: {may}")),
+                (None, Comparison::Fewer(n_persons)) => Some(told(n_persons) + ", by comparing which values changed"),
+                (None, Comparison::Unknown) => Some(format!("its earlier values can't be compared: {may}")),
                 (None, Comparison::Nothing) => None,
             }
         }
         State::Stale(_) | State::Unusable { was_shown: true, .. } => {
-            Some(format!("what it showed before is not known any more: {may}"))
+            Some(format!("its earlier answers are not known any more: {may}"))
         }
-        // A materialized one is compared where it is made anew.
+        // A materialized view is compared with its old version when it is made anew.
         State::Unusable { was_shown: false, .. } | State::Materialized { .. } => None,
     }
 }
 
-/// What a definition allows.
+/// Warns of clauses that protect less.
 fn of_definition(definition: &Definition) -> Vec<String> {
     let mut warnings = Vec::new();
     if definition.clauses.policy.is_none() && definition.k_of(None) < 2 {
@@ -134,14 +134,14 @@ fn of_definition(definition: &Definition) -> Vec<String> {
     warnings
 }
 
-/// Choices of persons that concern no column of the view: one whose name is misspelt would refuse nothing.
+/// Warns of choices that concern no column of the view, because a choice with a misspelt column would refuse nothing.
 fn of_choices(planned: &Planned) -> Option<String> {
     let (policies, reference) = (planned.policies.as_ref()?, planned.definition.clauses.policy.as_ref()?);
     let columns: Vec<&str> = planned.definition.columns.iter().map(|column| column.name.as_str()).collect();
     let fields = policies.schema().fields().iter().map(|field| field.name().as_str());
     let unused = unused_choices(fields, &columns);
     let table = &reference.table;
-    (!unused.is_empty()).then(|| format!("{} of {table} is about no column of the view", unused.join(", ")))
+    (!unused.is_empty()).then(|| format!("{} of {table} is about none of the view's columns", unused.join(", ")))
 }
 
 /// The names of the tables that a query reads.

@@ -1,10 +1,9 @@
 //! P3P 1.0 policies: STATEMENTs of purposes, recipients, a retention and data.
 //!
 //! # Deviations
-//! A purpose or recipient with `required="opt-in"` allows nothing until a person does. Data that two statements grant to
-//! the same purpose and recipient are shown until the earlier of their last days. A reference names one column: that
-//! `#user.name` includes `#user.name.given` is not known here. Namespaces are not looked at, and external entities are
-//! refused.
+//! A purpose or recipient with `required="opt-in"` allows nothing until a person opts in. If two statements allow data
+//! for the same purpose and recipient, the earlier of their last days counts. A reference names exactly one column:
+//! `#user.name` does not include `#user.name.given`. Namespaces are ignored, and external entities are refused.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,33 +11,28 @@ use std::path::Path;
 use chrono::NaiveDate;
 use roxmltree::{Document, Node};
 
-use super::{ImportError, ImportedRow, last_day_of_all, read_text};
+use super::{ImportError, ImportFault, ImportedRow, last_day_of_all, read_text};
 
-/// What P3P leaves open.
+/// The settings that P3P itself does not have.
 pub(super) struct PolicyTerms {
     pub(super) k: Option<u32>,
     pub(super) level: u8,
-    /// Last days by P3P's names of retentions.
+    /// The last day of each retention, by its name in P3P.
     pub(super) retention: BTreeMap<String, NaiveDate>,
-    /// Columns by P3P's names of data.
+    /// The column of each data element, by its name in P3P.
     pub(super) data: BTreeMap<String, String>,
 }
 
-/// How long a statement's data may be shown.
-#[derive(Clone, Copy)]
-enum Kept {
-    Not,
-    Until(NaiveDate),
+pub(super) fn read(path: &Path, terms: &PolicyTerms) -> Result<Vec<ImportedRow>, ImportError> {
+    rows(&read_text(path)?, terms).map_err(|fault| fault.of(path))
 }
 
-pub(super) fn read(path: &Path, terms: &PolicyTerms) -> Result<Vec<ImportedRow>, ImportError> {
-    let text = read_text(path)?;
-    let document = Document::parse(&text).map_err(|error| ImportError::Syntax {
-        path: path.to_owned(),
+fn rows(text: &str, terms: &PolicyTerms) -> Result<Vec<ImportedRow>, ImportFault> {
+    let document = Document::parse(text).map_err(|error| ImportFault::Syntax {
         line: error.pos().row as usize,
-        what: "not well-formed XML, or with a document type, which is refused".to_owned(),
+        what: "this is not well-formed XML, or it has a document type, which is refused".to_owned(),
     })?;
-    // By purpose and recipient, each in the order they are met.
+    // One row per purpose and recipient, in the order of their first use.
     let mut rows: Vec<ImportedRow> = Vec::new();
     let statements = document.descendants().filter(|node| is_named(node, "STATEMENT"));
     for (index, statement) in statements.enumerate() {
@@ -47,13 +41,11 @@ pub(super) fn read(path: &Path, terms: &PolicyTerms) -> Result<Vec<ImportedRow>,
             continue;
         }
         let line = document.text_pos_at(statement.range().start).row as usize;
-        let needed = |element: &'static str| {
-            child(statement, element).ok_or_else(|| ImportError::Statement { path: path.to_owned(), line, element })
-        };
+        let needed = |element: &'static str| child(statement, element).ok_or(ImportFault::Statement { line, element });
         let purposes = needed("PURPOSE")?;
         let recipients = needed("RECIPIENT")?;
-        let kept = retention(path, needed("RETENTION")?, terms)?;
-        let k = terms.k.ok_or_else(|| ImportError::NoK { path: path.to_owned(), position: index + 1 })?;
+        let last_day = last_day(needed("RETENTION")?, terms)?;
+        let k = terms.k.ok_or(ImportFault::NoK { position: index + 1 })?;
         let columns: Vec<String> = statement
             .descendants()
             .filter(|node| is_named(node, "DATA"))
@@ -64,7 +56,7 @@ pub(super) fn read(path: &Path, terms: &PolicyTerms) -> Result<Vec<ImportedRow>,
             for recipient in recipients.children().filter(Node::is_element) {
                 let row = row_of(&mut rows, purpose, recipient, k, terms.level);
                 let is_allowed = [purpose, recipient].iter().all(|node| node.attribute("required") != Some("opt-in"));
-                let Kept::Until(last_day) = kept else { continue };
+                let Some(last_day) = last_day else { continue };
                 for column in columns.iter().filter(|_| is_allowed) {
                     let known = row.columns.entry(column.clone()).or_insert(last_day);
                     *known = last_day.min(*known);
@@ -75,7 +67,7 @@ pub(super) fn read(path: &Path, terms: &PolicyTerms) -> Result<Vec<ImportedRow>,
     Ok(rows)
 }
 
-/// Whether this is an element of this name, in whatever namespace.
+/// Whether this is an element of this name, in any namespace.
 fn is_named(node: &Node<'_, '_>, name: &str) -> bool {
     node.is_element() && node.tag_name().name() == name
 }
@@ -101,29 +93,23 @@ fn row_of<'r>(
     &mut rows[position]
 }
 
-/// The shortest of the retentions a statement names.
-fn retention(path: &Path, retention: Node<'_, '_>, terms: &PolicyTerms) -> Result<Kept, ImportError> {
-    let mut kept = Kept::Not;
-    for (index, node) in retention.children().filter(Node::is_element).enumerate() {
-        let name = node.tag_name().name();
+/// The last day on which the data of a statement may be shown, after the shortest retention that the statement names;
+/// `None` if they may not be shown.
+fn last_day(retention: Node<'_, '_>, terms: &PolicyTerms) -> Result<Option<NaiveDate>, ImportFault> {
+    let mut earliest: Option<NaiveDate> = None;
+    for name in retention.children().filter(Node::is_element).map(|node| node.tag_name().name()) {
         let last_day = match (terms.retention.get(name), name) {
-            (_, "no-retention") => return Ok(Kept::Not),
+            (_, "no-retention") => return Ok(None),
             (Some(last_day), _) => *last_day,
             (None, "indefinitely") => last_day_of_all(),
-            (None, name) => {
-                return Err(ImportError::Retention { path: path.to_owned(), name: name.to_owned() });
-            }
+            (None, name) => return Err(ImportFault::Retention { name: name.to_owned() }),
         };
-        kept = match kept {
-            Kept::Until(known) => Kept::Until(known.min(last_day)),
-            Kept::Not if index == 0 => Kept::Until(last_day),
-            Kept::Not => Kept::Not,
-        };
+        earliest = Some(earliest.map_or(last_day, |earliest| earliest.min(last_day)));
     }
-    Ok(kept)
+    Ok(earliest)
 }
 
-/// `#user.bdate`, or the same in another data schema, as a column.
+/// The column of a reference such as `#user.bdate`, in any data schema.
 fn column(reference: &str, terms: &PolicyTerms) -> String {
     let data = reference.rsplit_once('#').map_or(reference, |(_, data)| data);
     terms.data.get(data).cloned().unwrap_or_else(|| data.replace('.', "_"))

@@ -1,4 +1,4 @@
-//! Policy files as the rows they become: what a file does not say is refused or not guessed.
+//! Policy files and the rows made from them. What a file leaves open is refused or an error, never guessed.
 
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::common::TableReference;
@@ -118,7 +118,7 @@ fn a_p3p_policy_becomes_a_table_of_choices_once_its_retentions_have_a_length() {
 #[test]
 fn what_p3p_leaves_open_is_not_guessed() {
     insta::assert_snapshot!(import("xml", P3P, Some(5)).unwrap_err(), @r#"
-    policy.xml: the retention 'stated-purpose' has no length
+    policy.xml: the retention 'stated-purpose' has no definite length
     import a TOML file that says p3p = "policy.xml", a k, and under [retention] stated-purpose = 365
     "#);
     let certain = P3P.replace("stated-purpose", "indefinitely");
@@ -133,14 +133,14 @@ fn what_p3p_leaves_open_is_not_guessed() {
 #[test]
 fn entities_of_a_document_type_are_refused() {
     let bomb = format!("<!DOCTYPE x [<!ENTITY e SYSTEM \"file:///etc/passwd\">]>{P3P}");
-    insta::assert_snapshot!(import("xml", &bomb, Some(5)).unwrap_err(), @"policy.xml: line 1: not well-formed XML, or with a document type, which is refused");
+    insta::assert_snapshot!(import("xml", &bomb, Some(5)).unwrap_err(), @"policy.xml: line 1: this is not well-formed XML, or it has a document type, which is refused");
 }
 
 #[test]
 fn a_policy_that_leaves_something_open_is_refused() {
     let problem = |text: &str| import("toml", text, None).unwrap_err();
     insta::assert_snapshot!(problem("person = \"name\""), @r#"
-    policy.toml: there is no policy in it
+    policy.toml: the file has no policy
     write a [[policy]], or p3p = "policy.xml"
     "#);
     insta::assert_snapshot!(problem("[[policy]]\npurpose = \"x\""), @r"
@@ -149,19 +149,19 @@ fn a_policy_that_leaves_something_open_is_refused() {
     ");
     insta::assert_snapshot!(problem("k = 2\n[[policy]]\npurpose = \"x\"\n[[policy]]\n"), @r"
     policy.toml: some policies have a purpose, others have none
-    give every policy a purpose, or none: then it is for all
+    give every policy a purpose, or none, so that all are for any purpose
     ");
     insta::assert_snapshot!(problem("k = 2\n[[policy]]\npurpose = \"x\"\n[[policy]]\npurpose = \"X\"\n"), @r"
-    policy.toml: policy 2: a second one for the same purpose, recipient and person
-    write one policy with all its columns
+    policy.toml: policy 2 repeats the purpose, recipient and person of an earlier one
+    write one policy with all columns
     ");
-    insta::assert_snapshot!(problem("k = 2\n[[policy]]\ncolumns = { a = \"long\" }"), @r#"policy.toml: line 3: a retention is "forever", a date such as 2030-12-31, or a number of days"#);
+    insta::assert_snapshot!(problem("k = 2\n[[policy]]\ncolumns = { a = \"long\" }"), @r#"policy.toml: line 3: a retention must be "forever", a date such as 2030-12-31, or a number of days"#);
     insta::assert_snapshot!(problem("k = 2\n[[policy]]\ncolumns = { a = 99999999 }"), @r#"
     policy.toml: a retention ends beyond the year 9999
     write "forever"
     "#);
     insta::assert_snapshot!(problem("k = 2\nkolumns = 3"), @"policy.toml: line 2: unknown field `kolumns`, expected one of `person`, `k`, `sa_level`, `p3p`, `retention`, `data`, `policy`");
-    insta::assert_snapshot!(problem("k = 2\n[[policy]]\n[[policy.exceptions]]\nperson = 4711\n"), @"policy.toml: line 4: a value of another kind than the key wants");
+    insta::assert_snapshot!(problem("k = 2\n[[policy]]\n[[policy.exceptions]]\nperson = 4711\n"), @"policy.toml: line 4: the value has a wrong type for this key");
     insta::assert_snapshot!(import("csv", "", None).unwrap_err(), @r"
     policy.csv: neither TOML nor P3P
     give a file that ends in .toml or .xml

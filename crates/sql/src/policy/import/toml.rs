@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use chrono::{Days, NaiveDate};
 use serde::Deserialize;
 
-use super::{ImportDefaults, ImportError, ImportedRow, last_day_of_all, p3p, read_text};
+use super::{ImportDefaults, ImportError, ImportFault, ImportedRow, last_day_of_all, p3p, read_text};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -68,85 +68,98 @@ impl TryFrom<::toml::Value> for Retention {
             }),
             _ => None,
         };
-        retention.ok_or("a retention is \"forever\", a date such as 2030-12-31, or a number of days")
+        retention.ok_or("a retention must be \"forever\", a date such as 2030-12-31, or a number of days")
     }
 }
 
-/// The column that names persons, and the rows.
+/// Reads the column that names persons, and the rows.
 pub(super) fn read(
     path: &Path,
     defaults: &ImportDefaults,
     today: NaiveDate,
 ) -> Result<(Option<String>, Vec<ImportedRow>), ImportError> {
     let text = read_text(path)?;
-    let file: PolicyFile = ::toml::from_str(&text).map_err(|error| syntax(path, &text, &error))?;
-    let last_days = |columns: &BTreeMap<String, Retention>| -> Result<BTreeMap<String, NaiveDate>, ImportError> {
-        columns.iter().map(|(column, retention)| Ok((column.clone(), last_day(path, *retention, today)?))).collect()
-    };
+    let file: PolicyFile = ::toml::from_str(&text).map_err(|error| syntax(&text, &error).of(path))?;
     let k = file.k.or(defaults.k);
-    let mut rows = Vec::new();
-    for (index, policy) in file.policy.into_iter().enumerate() {
-        let position = index + 1;
-        let no_k = || ImportError::NoK { path: path.to_owned(), position };
-        let general = ImportedRow {
-            person: None,
-            k: policy.k.or(k).ok_or_else(no_k)?,
-            level: policy.sa_level.unwrap_or(file.sa_level),
-            columns: last_days(&policy.columns)?,
-            purpose: policy.purpose,
-            recipient: policy.recipient,
-        };
-        for exception in policy.exceptions {
-            let columns = match &exception.columns {
-                Some(columns) => last_days(columns)?,
-                None => general.columns.clone(),
-            };
-            let k = exception.k.unwrap_or(general.k);
-            let level = exception.sa_level.unwrap_or(general.level);
-            rows.push((position, ImportedRow { person: Some(exception.person), k, level, columns, ..general.clone() }));
-        }
-        rows.push((position, general));
-    }
-    let mut seen = HashSet::new();
-    for (position, row) in &rows {
-        if !seen.insert((access(row), row.person.clone())) {
-            return Err(ImportError::Twice { path: path.to_owned(), position: *position });
-        }
-    }
-    let mut rows: Vec<ImportedRow> = rows.into_iter().map(|(_, row)| row).collect();
+    let mut rows = policy_rows(file.policy, k, file.sa_level, today).map_err(|fault| fault.of(path))?;
     if let Some(p3p_file) = file.p3p {
         let p3p_path = path.parent().unwrap_or(Path::new("")).join(p3p_file);
-        let terms =
-            p3p::PolicyTerms { k, level: file.sa_level, retention: last_days(&file.retention)?, data: file.data };
-        // What is written here of a purpose and recipient counts, not what P3P says of them.
+        let retention = last_days(&file.retention, today).map_err(|fault| fault.of(path))?;
+        let terms = p3p::PolicyTerms { k, level: file.sa_level, retention, data: file.data };
+        // For the same purpose and recipient, this file takes precedence over the P3P file.
         let own: Vec<_> = rows.iter().map(access).collect();
         rows.extend(p3p::read(&p3p_path, &terms)?.into_iter().filter(|row| !own.contains(&access(row))));
     }
     Ok((file.person.or_else(|| defaults.person.clone()), rows))
 }
 
-/// What a row is for, whatever the case.
+/// The rows of policies and their exceptions.
+fn policy_rows(
+    policies: Vec<Policy>,
+    k: Option<u32>,
+    level: u8,
+    today: NaiveDate,
+) -> Result<Vec<ImportedRow>, ImportFault> {
+    let (mut rows, mut seen) = (Vec::new(), HashSet::new());
+    for (index, policy) in policies.into_iter().enumerate() {
+        let position = index + 1;
+        let mut push = |row: ImportedRow| {
+            if !seen.insert((access(&row), row.person.clone())) {
+                return Err(ImportFault::Twice { position });
+            }
+            rows.push(row);
+            Ok(())
+        };
+        let general = ImportedRow {
+            person: None,
+            k: policy.k.or(k).ok_or(ImportFault::NoK { position })?,
+            level: policy.sa_level.unwrap_or(level),
+            columns: last_days(&policy.columns, today)?,
+            purpose: policy.purpose,
+            recipient: policy.recipient,
+        };
+        for exception in policy.exceptions {
+            let columns = match &exception.columns {
+                Some(columns) => last_days(columns, today)?,
+                None => general.columns.clone(),
+            };
+            let k = exception.k.unwrap_or(general.k);
+            let level = exception.sa_level.unwrap_or(general.level);
+            push(ImportedRow { person: Some(exception.person), k, level, columns, ..general.clone() })?;
+        }
+        push(general)?;
+    }
+    Ok(rows)
+}
+
+/// The purpose and recipient of a row, in lower case.
 fn access(row: &ImportedRow) -> (Option<String>, Option<String>) {
     let lower = |name: &Option<String>| name.as_ref().map(|name| name.to_lowercase());
     (lower(&row.purpose), lower(&row.recipient))
 }
 
-fn last_day(path: &Path, retention: Retention, today: NaiveDate) -> Result<NaiveDate, ImportError> {
+fn last_days(
+    columns: &BTreeMap<String, Retention>,
+    today: NaiveDate,
+) -> Result<BTreeMap<String, NaiveDate>, ImportFault> {
+    columns.iter().map(|(column, retention)| Ok((column.clone(), last_day(*retention, today)?))).collect()
+}
+
+fn last_day(retention: Retention, today: NaiveDate) -> Result<NaiveDate, ImportFault> {
     let last_day = match retention {
         Retention::Forever => Some(last_day_of_all()),
         Retention::Until(date) => Some(date),
         Retention::Days(days) => today.checked_add_days(Days::new(days)),
     };
-    let within = last_day.filter(|last_day| *last_day <= last_day_of_all());
-    within.ok_or_else(|| ImportError::TooLong { path: path.to_owned() })
+    last_day.filter(|last_day| *last_day <= last_day_of_all()).ok_or(ImportFault::TooLong)
 }
 
-/// The place, and what is wrong there as far as no value is in the words.
-fn syntax(path: &Path, text: &str, error: &::toml::de::Error) -> ImportError {
+/// The line of a syntax error, and its message, unless the message contains a value of the file.
+fn syntax(text: &str, error: &::toml::de::Error) -> ImportFault {
     let start = error.span().map_or(0, |span| span.start.min(text.len()));
     let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;
     let message = error.message();
     let holds_a_value = message.starts_with("invalid type") || message.starts_with("invalid value");
-    let what = if holds_a_value { "a value of another kind than the key wants" } else { message };
-    ImportError::Syntax { path: path.to_owned(), line, what: what.to_owned() }
+    let what = if holds_a_value { "the value has a wrong type for this key" } else { message };
+    ImportFault::Syntax { line, what: what.to_owned() }
 }

@@ -1,7 +1,7 @@
-//! [`Crowds`]: who is shown in which crowd from now on, as the verifier was told.
+//! [`Crowds`]: which rows are shown in which crowd from now on, as the verifier has seen it.
 //!
 //! # Guarantee
-//! A row gets a place in an atom, or loses it, only by what a [`Verified`] step or refresh says of it.
+//! A row enters or leaves an atom only if a [`Verified`] step or refresh says so.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,17 +12,17 @@ use super::follow::RowState;
 use super::ledger::IN_ATOM;
 use super::members::MISSING;
 
-/// What a change does to crowds.
+/// The changes of crowds.
 #[derive(Default)]
 pub(super) struct Crowds {
     admitted: BTreeMap<MemberKey, RowState>,
     removed: BTreeSet<MemberKey>,
-    /// Of classes with an atom that is verified.
+    /// The labels of classes that have a verified atom.
     labels: BTreeMap<ClassId, Vec<Option<String>>>,
 }
 
 impl Crowds {
-    /// What a step does to them.
+    /// The changes of a step.
     pub(super) fn of_step(step: &Verified<Step>) -> Crowds {
         let mut crowds = Crowds::default();
         for atom in &step.get().atoms {
@@ -33,7 +33,7 @@ impl Crowds {
         crowds
     }
 
-    /// What a refresh does to them.
+    /// The changes of a refresh.
     pub(super) fn of_refresh(refresh: &Verified<Refresh>) -> Crowds {
         let mut crowds = Crowds::default();
         let Refresh { before, after } = refresh.get();
@@ -49,17 +49,17 @@ impl Crowds {
         crowds
     }
 
-    /// Rows that are in an atom from now on, and in which.
+    /// The rows that enter an atom, each with its new place.
     pub(super) fn admitted(&self) -> impl Iterator<Item = (MemberKey, RowState)> {
         self.admitted.iter().map(|(key, state)| (*key, *state))
     }
 
-    /// Rows that are in their atom no more.
+    /// The rows that leave their atom.
     pub(super) fn removed(&self) -> impl Iterator<Item = MemberKey> {
         self.removed.iter().copied()
     }
 
-    /// Whether all of these are among those who are in their atom no more.
+    /// Whether all of these members leave their atom.
     pub(super) fn remove_all(&self, keys: &[MemberKey]) -> bool {
         keys.iter().all(|key| self.removed.contains(key))
     }
@@ -71,7 +71,7 @@ impl Crowds {
         keys.iter().all(|key| self.admitted.get(key).is_some_and(is_there))
     }
 
-    /// The labels that a class was verified with.
+    /// The labels with which a class was verified.
     pub(super) fn labels(&self, class: ClassId) -> Option<&Vec<Option<String>>> {
         self.labels.get(&class)
     }

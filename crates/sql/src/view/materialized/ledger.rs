@@ -1,11 +1,12 @@
-//! [`StoredLedger`]: what is kept of a view, as the rules of changing data read it.
+//! [`StoredLedger`]: the hidden tables of a view, as the rules of changing data read them.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::Int64Type;
+use indexmap::IndexSet;
 use kohort_core::changing::{AtomId, AtomMember, ClassId, Ledger, Member, MemberKey, Past, PersonKey, Place, Shown};
 use kohort_store::{Comparison, Condition, ScanRequest, State, Value};
 
@@ -13,69 +14,69 @@ use super::error::MaterializedError;
 use super::layout::{ATOM, CLASS, LEAVES, Layout, NAME, NODES, OWN_K, PLACE, TEXT, TUPLE};
 use super::memory::Memory;
 
-/// Values of the column that says where a row is.
+/// How many persons one query asks for.
+const ASKED_AT_ONCE: usize = 10_000;
+
+/// The values of the column [`PLACE`].
 pub(super) const WAITING: i64 = 0;
 pub(super) const IN_ATOM: i64 = 1;
 pub(super) const ALONE: i64 = 2;
 pub(super) const HIDDEN: i64 = 3;
 
-/// The hidden tables of a view, read.
+/// Reads the hidden tables of a view.
 pub(super) struct StoredLedger<'a> {
     pub(super) state: &'a State,
     pub(super) layout: &'a Layout,
     pub(super) memory: &'a Memory,
-    pub(super) view: &'a str,
     pub(super) persons: &'a Persons,
 }
 
-/// Numbers of persons for the time of one change.
+/// The numbers that persons have during one change, and what readers have seen of them.
 #[derive(Default)]
 pub(super) struct Persons {
-    known: RefCell<Numbered>,
-    /// What readers have seen of those of whom it was looked up.
-    pasts: RefCell<HashMap<PersonKey, Past>>,
-    /// Whether that is everybody of whom they have seen something.
+    names: RefCell<IndexSet<Arc<str>>>,
+    /// What readers have seen of the persons for whom it was looked up, with the number of the row that keeps it; `None`
+    /// if they have seen nothing.
+    pasts: RefCell<HashMap<PersonKey, Option<(i64, Past)>>>,
+    /// Whether everybody who is not in `pasts` was never seen.
     are_all_known: Cell<bool>,
 }
 
-/// Names and their numbers, both ways.
-#[derive(Default)]
-struct Numbered {
-    numbers: HashMap<Arc<str>, u64>,
-    names: Vec<Arc<str>>,
-}
-
 impl Persons {
+    /// Persons of a view that is new, of whom nobody was ever seen.
+    pub(super) fn never_seen() -> Persons {
+        Persons { are_all_known: Cell::new(true), ..Persons::default() }
+    }
+
     pub(super) fn key(&self, name: &str) -> PersonKey {
-        let known = self.known.borrow().numbers.get(name).copied();
-        known.map_or_else(|| self.shared_key(&Arc::from(name)), PersonKey)
+        let known = self.names.borrow().get_index_of(name);
+        known.map_or_else(|| self.shared_key(&Arc::from(name)), |number| PersonKey(number as u64))
     }
 
-    /// The same of a name that is in memory anyway.
+    /// The number of a person whose name is shared.
     pub(super) fn shared_key(&self, name: &Arc<str>) -> PersonKey {
-        let mut known = self.known.borrow_mut();
-        let Numbered { numbers, names } = &mut *known;
-        let number = *numbers.entry(Arc::clone(name)).or_insert_with(|| {
-            names.push(Arc::clone(name));
-            names.len() as u64 - 1
-        });
-        PersonKey(number)
-    }
-
-    pub(super) fn note_past(&self, name: &str, past: Past) {
-        self.pasts.borrow_mut().insert(self.key(name), past);
+        PersonKey(self.names.borrow_mut().insert_full(Arc::clone(name)).0 as u64)
     }
 
     pub(super) fn name(&self, person: PersonKey) -> String {
-        self.known.borrow().names[person.0 as usize].to_string()
+        self.names.borrow()[person.0 as usize].to_string()
+    }
+
+    /// What readers have seen of a person, with the number of the row that keeps it. It must have been looked up.
+    pub(super) fn past(&self, person: PersonKey) -> Option<(i64, Past)> {
+        self.pasts.borrow().get(&person).copied().flatten()
+    }
+
+    pub(super) fn note_past(&self, person: PersonKey, row: i64, past: Past) {
+        self.pasts.borrow_mut().insert(person, Some((row, past)));
     }
 }
 
-/// Texts of the table of what readers have seen of persons.
+/// Texts in the table of what readers have seen of persons.
 const SEEN_IN_CROWD: &str = "in a crowd";
 const SEEN_ALONE: &str = "alone";
 
-/// `None` where nothing is to be remembered.
+/// The text for what readers have seen of a person; `None` for nothing.
 pub(super) fn past_text(past: Past) -> Option<&'static str> {
     match past {
         Past::Nothing => None,
@@ -98,7 +99,7 @@ pub(super) struct KeptRow {
     pub(super) place: Place,
     pub(super) shown: Shown,
     pub(super) member: Member,
-    /// Labels as they are written, to be compared.
+    /// The labels of `member.nodes` as the table has them, to be compared.
     pub(super) nodes: String,
 }
 
@@ -107,11 +108,7 @@ pub(super) fn is(column: &str, value: i64) -> Condition {
 }
 
 impl StoredLedger<'_> {
-    fn damaged(&self) -> MaterializedError {
-        MaterializedError::Damaged { view: self.view.to_owned() }
-    }
-
-    /// The rows that meet conditions, in the order of their keys.
+    /// The rows that satisfy conditions, in the order of their keys.
     pub(super) fn rows(&self, conditions: Vec<Condition>) -> Result<Vec<KeptRow>, MaterializedError> {
         self.scan(ScanRequest { conditions, ..ScanRequest::default() })
     }
@@ -127,13 +124,7 @@ impl StoredLedger<'_> {
         Ok(found)
     }
 
-    /// The row with this key.
-    fn row(&self, key: MemberKey) -> Result<Option<KeptRow>, MaterializedError> {
-        let numbers = Some(vec![key.0.cast_signed()]);
-        Ok(self.scan(ScanRequest { numbers, ..ScanRequest::default() })?.pop())
-    }
-
-    /// Members by their keys: newcomers, or those who waited.
+    /// Members by their keys, who are newcomers or have waited.
     pub(super) fn waiting_members(
         &self,
         keys: impl Iterator<Item = MemberKey>,
@@ -144,37 +135,32 @@ impl StoredLedger<'_> {
         let rows = self.scan(ScanRequest { numbers: Some(waited), ..ScanRequest::default() })?;
         let waited: HashMap<MemberKey, Member> = rows.into_iter().map(|row| (row.member.key, row.member)).collect();
         let member = |key: &MemberKey| newcomers.get(key).or_else(|| waited.get(key)).cloned();
-        keys.iter().map(|key| member(key).ok_or_else(|| self.damaged())).collect()
+        keys.iter().map(|key| member(key).ok_or_else(|| self.layout.damaged())).collect()
     }
 
     /// The rows of some persons.
     pub(super) fn rows_of(&self, names: &[String]) -> Result<Vec<KeptRow>, MaterializedError> {
         let mut found = Vec::new();
-        for names in names.chunks(10_000) {
+        for names in names.chunks(ASKED_AT_ONCE) {
             let values = names.iter().cloned().map(Value::Text).collect();
             found.extend(self.rows(vec![Condition::In { column: NAME.to_owned(), values }])?);
         }
         Ok(found)
     }
 
-    /// Looks up at once what readers have seen of some persons.
-    pub(super) fn look_up_pasts(&self, names: &[String]) -> Result<(), MaterializedError> {
-        for names in names.chunks(10_000) {
-            names.iter().for_each(|name| self.persons.note_past(name, Past::Nothing));
-            let values = names.iter().cloned().map(Value::Text).collect();
-            self.note_pasts(vec![Condition::In { column: NAME.to_owned(), values }])?;
-        }
-        Ok(())
-    }
-
-    /// The same of those of whom it is not known yet.
-    pub(super) fn look_up_pasts_of(&self, persons: impl Iterator<Item = PersonKey>) -> Result<(), MaterializedError> {
+    /// Looks up what readers have seen of persons, with few queries.
+    pub(super) fn look_up_pasts(&self, persons: impl Iterator<Item = PersonKey>) -> Result<(), MaterializedError> {
         if self.persons.are_all_known.get() {
             return Ok(());
         }
-        let unknown = persons.filter(|person| !self.persons.pasts.borrow().contains_key(person));
-        let names: Vec<String> = unknown.map(|person| self.persons.name(person)).collect();
-        self.look_up_pasts(&names)
+        let unknown: Vec<PersonKey> =
+            persons.filter(|person| !self.persons.pasts.borrow().contains_key(person)).collect();
+        for persons in unknown.chunks(ASKED_AT_ONCE) {
+            self.persons.pasts.borrow_mut().extend(persons.iter().map(|&person| (person, None)));
+            let values = persons.iter().map(|&person| Value::Text(self.persons.name(person))).collect();
+            self.note_pasts(vec![Condition::In { column: NAME.to_owned(), values }])?;
+        }
+        Ok(())
     }
 
     /// Looks up what readers have seen of everybody.
@@ -186,13 +172,14 @@ impl StoredLedger<'_> {
 
     fn note_pasts(&self, conditions: Vec<Condition>) -> Result<(), MaterializedError> {
         let columns = Some(vec![NAME.to_owned(), TEXT.to_owned()]);
-        let request = ScanRequest { columns, conditions, ..ScanRequest::default() };
+        let request = ScanRequest { columns, with_rowid: true, conditions, ..ScanRequest::default() };
         for batch in self.state.scan(&self.layout.past, &request)? {
             let batch = batch?;
-            let (names, texts) = (batch.column(0).as_string::<i32>(), batch.column(1).as_string::<i32>());
+            let numbers = batch.column(0).as_primitive::<Int64Type>();
+            let (names, texts) = (batch.column(1).as_string::<i32>(), batch.column(2).as_string::<i32>());
             for row in 0..batch.num_rows() {
-                let past = past_of(texts.value(row)).ok_or_else(|| self.damaged())?;
-                self.persons.note_past(names.value(row), past);
+                let past = past_of(texts.value(row)).ok_or_else(|| self.layout.damaged())?;
+                self.persons.note_past(self.persons.key(names.value(row)), numbers.value(row), past);
             }
         }
         Ok(())
@@ -210,12 +197,13 @@ impl StoredLedger<'_> {
                 IN_ATOM => Place::Atom { class, atom: AtomId(atoms.value(row).cast_unsigned()) },
                 ALONE => Place::Alone,
                 HIDDEN => Place::Hidden,
-                _ => return Err(self.damaged()),
+                _ => return Err(self.layout.damaged()),
             };
-            let labels: Vec<Option<String>> = serde_json::from_str(nodes.value(row)).map_err(|_| self.damaged())?;
-            // A row that no DGH takes is hidden, and has no nodes.
+            let labels: Vec<Option<String>> =
+                serde_json::from_str(nodes.value(row)).map_err(|_| self.layout.damaged())?;
+            // A row with values that are in no DGH is hidden and has no nodes.
             let of_labels = if labels.is_empty() { Some(Vec::new()) } else { self.memory.nodes(&labels) };
-            let tuple = serde_json::from_str(tuples.value(row)).map_err(|_| self.damaged())?;
+            let tuple = serde_json::from_str(tuples.value(row)).map_err(|_| self.layout.damaged())?;
             found.push(KeptRow {
                 name: names.value(row).to_owned(),
                 place,
@@ -223,8 +211,8 @@ impl StoredLedger<'_> {
                 member: Member {
                     key: MemberKey(keys.value(row).cast_unsigned()),
                     person: self.persons.key(names.value(row)),
-                    k: u32::try_from(k.value(row)).map_err(|_| self.damaged())?,
-                    nodes: of_labels.ok_or_else(|| self.damaged())?,
+                    k: u32::try_from(k.value(row)).map_err(|_| self.layout.damaged())?,
+                    nodes: of_labels.ok_or_else(|| self.layout.damaged())?,
                     tuple,
                 },
                 nodes: nodes.value(row).to_owned(),
@@ -232,32 +220,15 @@ impl StoredLedger<'_> {
         }
         Ok(())
     }
-
-    /// Where what is remembered of a person stands, and what it is.
-    pub(super) fn past_row(&self, name: &str) -> Result<Option<(i64, Past)>, MaterializedError> {
-        let value = Value::Text(name.to_owned());
-        let request = ScanRequest {
-            columns: Some(vec![TEXT.to_owned()]),
-            with_rowid: true,
-            conditions: vec![Condition::Compare { column: NAME.to_owned(), comparison: Comparison::Eq, value }],
-            ..ScanRequest::default()
-        };
-        for batch in self.state.scan(&self.layout.past, &request)? {
-            let batch = batch?;
-            if batch.num_rows() > 0 {
-                let past = past_of(batch.column(1).as_string::<i32>().value(0)).ok_or_else(|| self.damaged())?;
-                return Ok(Some((batch.column(0).as_primitive::<Int64Type>().value(0), past)));
-            }
-        }
-        Ok(None)
-    }
 }
 
 impl Ledger for StoredLedger<'_> {
     type Error = MaterializedError;
 
     fn place(&self, member: MemberKey) -> Result<Option<Place>, MaterializedError> {
-        Ok(self.row(member)?.map(|row| row.place))
+        let numbers = Some(vec![member.0.cast_signed()]);
+        let found = self.scan(ScanRequest { numbers, ..ScanRequest::default() })?;
+        Ok(found.first().map(|row| row.place))
     }
 
     fn atom(&self, atom: AtomId) -> Result<Vec<AtomMember>, MaterializedError> {
@@ -276,26 +247,9 @@ impl Ledger for StoredLedger<'_> {
         Ok(self.state.count_of(&self.layout.rows, &conditions)? as usize)
     }
 
-    fn atoms(&self, class: ClassId) -> Result<Vec<AtomId>, MaterializedError> {
-        let rows = self.rows(vec![is(CLASS, class.0.cast_signed()), is(PLACE, IN_ATOM)])?;
-        let atoms: BTreeSet<AtomId> = rows
-            .iter()
-            .filter_map(|row| match row.place {
-                Place::Atom { atom, .. } => Some(atom),
-                Place::Waiting(_) | Place::Alone | Place::Hidden => None,
-            })
-            .collect();
-        Ok(atoms.into_iter().collect())
-    }
-
     fn past(&self, person: PersonKey) -> Result<Past, MaterializedError> {
-        if let Some(past) = self.persons.pasts.borrow().get(&person) {
-            return Ok(*past);
-        }
-        if self.persons.are_all_known.get() {
-            return Ok(Past::Nothing);
-        }
-        Ok(self.past_row(&self.persons.name(person))?.map_or(Past::Nothing, |(_, past)| past))
+        self.look_up_pasts(std::iter::once(person))?;
+        Ok(self.persons.past(person).map_or(Past::Nothing, |(_, past)| past))
     }
 
     fn unused(&self) -> Result<(ClassId, AtomId), MaterializedError> {

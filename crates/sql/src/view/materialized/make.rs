@@ -1,31 +1,28 @@
 //! Making a materialized view from a verified version, as if nobody had read one before.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
-use kohort_core::changing::{MemberKey, Past, ReferenceColumn, Standard};
+use kohort_core::changing::{MemberKey, Past, PersonKey, ReferenceColumn, Standard};
 use kohort_model::Role;
 use kohort_store::{Change, State, TableDescription};
 
-use super::cells::KeptCells;
-use super::classes::Span;
+use super::classes::Labelled;
 use super::error::MaterializedError;
-use super::follow::{Arrival, COUNTERS, Changed, RowState};
+use super::follow::{Arrival, COUNTERS, RowState};
 use super::layout::Layout;
 use super::ledger::{ALONE, IN_ATOM, Persons};
-use super::load::{Held, load};
 use super::members::{NewRow, new_rows, tuple_columns};
-use super::memory::{Counters, Made, Memory, pairs_of, requirements};
+use super::memory::{Counters, Made, Memory, requirements};
 use super::policies::PolicyRows;
-use super::trees::KnownTrees;
 use super::write::{ROWS_AT_ONCE, Writing, class_batch};
-use super::{ClassTable, Materialized, Origin};
+use super::{Materialized, Origin};
 use crate::hierarchies::Hierarchies;
 use crate::parser::{Answers, Clauses, Purposes};
 use crate::view::{Definition, Version, ViewError};
 
-/// The kind of records in which it is kept what was fixed when a view was made.
+/// The kind of the record that keeps what was fixed when a view was made.
 pub(super) const MADE: &str = "view made";
 
 /// What a materialized view is made from.
@@ -38,18 +35,18 @@ pub struct Making<'a> {
     pub policies: Option<PolicyRows>,
     /// The DGHs.
     pub catalog: &'a Hierarchies,
-    /// Where rows and choices come from.
+    /// The tables that rows and choices come from.
     pub origin: Origin,
-    /// When, in microseconds from 1970.
+    /// The time, in microseconds from 1970.
     pub now: i64,
     /// How many bytes its rows may take in memory.
     pub most_kept_bytes: usize,
 }
 
-/// What a definition must be to be materialized.
+/// Checks that a definition can be materialized.
 ///
 /// # Errors
-/// What it is not.
+/// The first clause or column that a materialized view can't have.
 pub fn check(definition: &Definition) -> Result<(), MaterializedError> {
     let quasi = definition.with_role(Role::Quasi).into_iter().map(|position| &definition.columns[position]);
     let bare: Vec<String> =
@@ -72,22 +69,22 @@ impl Materialized {
     /// Makes a view within a change.
     ///
     /// # Errors
-    /// Where the rows are not what a materialized view takes.
+    /// If a materialized view can't have these rows.
     pub fn make(change: &Change, making: &Making<'_>) -> Result<Materialized, ViewError> {
         let counters = Counters { next_class: 1, next_atom: 1, epoch: 1, made: making.now };
         Materialized::make_from(change, making, counters)
     }
 
-    /// The same, with numbers that were not used before; whatever is kept of the view goes.
+    /// The same with numbers that were not used before. Everything that was kept of the view is dropped.
     pub(super) fn make_from(
         change: &Change,
         making: &Making<'_>,
         counters: Counters,
     ) -> Result<Materialized, ViewError> {
-        let definition = Arc::clone(&making.version.definition);
-        let layout = Layout::of(&definition);
+        let definition = &making.version.definition;
+        let layout = Layout::of(Arc::clone(definition));
         let schema = making.policies.as_ref().map(PolicyRows::schema);
-        let (tables, store) = (layout.tables(&definition, schema.as_ref()), MaterializedError::Store);
+        let (tables, store) = (layout.tables(schema.as_ref()), MaterializedError::Store);
         for table in &tables {
             if change.table(&table.name).map_err(store)?.is_some() {
                 change.drop_table(&table.name).map_err(store)?;
@@ -95,45 +92,29 @@ impl Materialized {
             let without_indexes = TableDescription { indexes: Vec::new(), ..table.clone() };
             change.create_table(&without_indexes).map_err(store)?;
         }
-        let memory = Memory::new(&definition, made(&definition, making)?, counters)?;
-        let made = Maker { definition, layout, change, making, memory }.make()?;
-        // An index over rows that are there is sorted once, instead of searched for each of them.
+        let memory = Memory::new(definition, made(definition, making)?, counters)?;
+        Maker { layout: &layout, change, making, memory }.write()?;
+        // Indexes come last: sorting all rows once costs less than searching the index for each of them.
         for table in &tables {
             for index in &table.indexes {
                 change.create_index(&table.name, &index.columns, index.uniqueness).map_err(store)?;
             }
         }
-        Ok(made)
+        Materialized::open(Arc::clone(definition), making.origin.clone(), change, making.most_kept_bytes)
     }
 
-    /// Opens a view that is kept.
+    /// Whether the store keeps a view of this name.
     ///
     /// # Errors
-    /// Where what is kept can't be read.
-    pub fn open(
-        definition: Arc<Definition>,
-        origin: Origin,
-        state: &State,
-        most_kept_bytes: usize,
-    ) -> Result<Materialized, ViewError> {
-        let layout = Layout::of(&definition);
-        let (mut memory, classes) = load(&definition, &layout, state)?;
-        memory.kept = KeptCells::read(&layout, &definition, state, most_kept_bytes)?.map(Arc::new);
-        Materialized::with(definition, origin, layout, memory, classes)
-    }
-
-    /// Whether one of this name is kept.
-    ///
-    /// # Errors
-    /// Where the store can't be read.
+    /// If the store can't be read.
     pub fn is_kept(name: &str, state: &State) -> Result<bool, MaterializedError> {
         Ok(state.record(MADE, name)?.is_some())
     }
 
-    /// Forgets everything that is kept of a view, within a change.
+    /// Drops everything that is kept of a view, within a change.
     ///
     /// # Errors
-    /// Where the store refuses.
+    /// If the store refuses.
     pub fn drop_kept(name: &str, change: &Change) -> Result<(), MaterializedError> {
         for table in Layout::names(name) {
             if change.table(&table)?.is_some() {
@@ -144,55 +125,9 @@ impl Materialized {
         change.remove_record(COUNTERS, name)?;
         Ok(())
     }
-
-    pub(super) fn with(
-        definition: Arc<Definition>,
-        origin: Origin,
-        layout: Layout,
-        memory: Memory,
-        mut classes: ClassTable,
-    ) -> Result<Materialized, ViewError> {
-        let counts = memory.kept.as_deref().map(KeptCells::n_rows_by_class);
-        for class in classes.numbers() {
-            match &counts {
-                Some(counts) => classes.count(class, counts.get(&class).copied().unwrap_or(0)),
-                None => classes.count_crowd(class, memory.n_members(class)),
-            }
-        }
-        classes.kept = memory.kept.clone();
-        let meanings = memory.meanings(&definition)?;
-        classes.settle(&meanings);
-        let trees = KnownTrees::of_values(restored(&memory.made), &definition, &memory)?;
-        let root = |position: usize| memory.made.root(&definition, position).map(str::to_owned);
-        let roots = (0..definition.columns.len()).map(root).collect();
-        let policy_columns = memory.made.policy_columns.clone();
-        let marked = pairs_of(&memory.made.marked);
-        Ok(Materialized {
-            definition,
-            origin,
-            layout,
-            memory: Mutex::new(Held::new(Some(memory))),
-            classes: RwLock::new(classes),
-            meanings,
-            trees,
-            roots,
-            policy_columns,
-            marked,
-        })
-    }
 }
 
-/// The DGHs a view was made with.
-fn restored(made: &Made) -> Hierarchies {
-    let mut hierarchies = Hierarchies::new();
-    for (name, record) in &made.hierarchies {
-        // They were restored before, or the view would not be here.
-        let _ = hierarchies.restore(name, record);
-    }
-    hierarchies
-}
-
-/// What is fixed when a view is made.
+/// Everything that is fixed when a view is made.
 pub(super) fn made(definition: &Definition, making: &Making<'_>) -> Result<Made, ViewError> {
     let mut hierarchies = BTreeMap::new();
     for column in &definition.columns {
@@ -207,9 +142,8 @@ pub(super) fn made(definition: &Definition, making: &Making<'_>) -> Result<Made,
         positions.map(|position| making.version.everything(position).to_owned()).collect()
     };
     let policies = making.policies.as_ref();
-    let pairs = policies.map(|rows| rows.policies.pairs()).unwrap_or_default().iter();
+    let pairs = policies.map(|rows| rows.policies.pairs().to_vec()).unwrap_or_default();
     let schema = policies.map(PolicyRows::schema);
-    let pairs: Vec<_> = pairs.map(|pair| (pair.purpose.clone(), pair.recipient.clone())).collect();
     Ok(Made {
         hierarchies,
         marked: pairs.clone(),
@@ -226,67 +160,40 @@ pub(super) fn made(definition: &Definition, making: &Making<'_>) -> Result<Made,
     })
 }
 
+/// Writes a new view to the hidden tables.
 struct Maker<'a> {
-    definition: Arc<Definition>,
-    layout: Layout,
+    layout: &'a Layout,
     change: &'a Change,
     making: &'a Making<'a>,
     memory: Memory,
 }
 
-/// What is kept of rows that were written.
-struct Written {
-    /// Per row its key, where a DGH takes it.
-    keys: Vec<Option<MemberKey>>,
-    counts: ValueCounts,
-}
-
-/// A class of the version.
-pub(super) struct ClassOfVersion {
-    pub(super) is_alone: bool,
-    pub(super) labels: Vec<Option<String>>,
-    pub(super) members: Vec<MemberKey>,
-}
-
 impl Maker<'_> {
-    fn make(mut self) -> Result<Materialized, ViewError> {
-        let definition = Arc::clone(&self.definition);
-        let policies = self.making.policies.as_ref();
-        let mut rows = new_rows(&definition, &self.memory, &self.making.rows, policies.map(|rows| &rows.policies))?;
-        let class_of_row = self.making.version.directory(None).class_of_rows(self.making.rows.num_rows());
-        // Rows of a class get numbers beside each other, so that whoever reads the class finds them in one place.
+    fn write(mut self) -> Result<(), ViewError> {
+        let (layout, making) = (self.layout, self.making);
+        let policies = making.policies.as_ref().map(|rows| &rows.policies);
+        let mut rows = new_rows(&layout.definition, &self.memory, &making.rows, policies)?;
+        let class_of_row = making.version.directory(None).class_of_rows(making.rows.num_rows());
+        // Rows of a class get consecutive numbers, so the store finds them in one place.
         rows.sort_by_key(|row| class_of_row[row.place].unwrap_or(u32::MAX));
-        let view = self.shell()?;
         let states = self.states_of_classes();
-        let written =
-            self.write_rows(&view, &rows, |row| class_of_row[row.place].map(|class| states[class as usize]))?;
-        let keys = rows.iter().zip(&written.keys);
-        let classes = classes_of_version(self.making.version, keys.filter_map(|(row, key)| Some((row.place, (*key)?))));
+        let counts = self.write_rows(&rows, |row| class_of_row[row.place].map(|class| states[class as usize]))?;
         drop(rows);
-        fix_shares(&mut self.memory, &definition, written.counts)?;
-        self.write_classes(&classes, &states)?;
-        view.write_values(&self.memory, self.change, &vec![0; self.memory.values.len()])?;
-        self.finish(&classes)
+        fix_shares(&mut self.memory, &layout.definition, counts)?;
+        self.write_classes(&states)?;
+        let n_known = vec![0; self.memory.values.len()];
+        self.writing(&Persons::never_seen()).write_values(&n_known)?;
+        self.memory.made.ncp_when_made = Some(making.version.summary.ncp);
+        self.memory.put_made(layout, self.change)?;
+        Ok(self.memory.put_counters(layout, self.change)?)
     }
 
-    /// A view without anything in memory, to write through.
-    fn shell(&self) -> Result<Materialized, ViewError> {
-        let classes = ClassTable::new(self.definition.with_role(Role::Quasi));
-        Ok(Materialized {
-            definition: Arc::clone(&self.definition),
-            origin: self.making.origin.clone(),
-            layout: self.layout.clone(),
-            memory: Mutex::new(Held::new(None)),
-            classes: RwLock::new(classes),
-            meanings: Arc::from(Vec::new()),
-            trees: KnownTrees::none(),
-            roots: Vec::new(),
-            policy_columns: Vec::new(),
-            marked: Vec::new(),
-        })
+    fn writing<'a>(&'a mut self, persons: &'a Persons) -> Writing<'a> {
+        let Maker { layout, change, making, memory } = self;
+        Writing { layout, memory, change, persons, rows: &making.rows, now: making.now }
     }
 
-    /// Where members of each class of the version are: every class is one atom.
+    /// The place of the members of each class of the version: every class becomes one atom.
     fn states_of_classes(&mut self) -> Vec<RowState> {
         let directory = self.making.version.directory(None);
         let Counters { next_class, next_atom, .. } = &mut self.memory.counters;
@@ -303,44 +210,43 @@ impl Maker<'_> {
         (0..directory.n_classes() as u32).map(state).collect()
     }
 
-    /// Writes rows where they belong, some at a time: of each little is kept.
+    /// Writes rows where they belong, some at a time, so that few are in memory twice. Returns how often each value occurs
+    /// in crowds.
     fn write_rows(
         &mut self,
-        view: &Materialized,
         rows: &[NewRow],
         state_of: impl Fn(&NewRow) -> Option<RowState>,
-    ) -> Result<Written, ViewError> {
+    ) -> Result<ValueCounts, ViewError> {
+        let policies = self.making.policies.as_ref();
         let mut next = self.change.next_row(&self.layout.rows).map_err(MaterializedError::Store)?;
-        let mut written = Written { keys: Vec::with_capacity(rows.len()), counts: ValueCounts::default() };
+        let mut counts = ValueCounts::default();
         let (mut refused, mut unknown) = (HashSet::new(), HashSet::new());
-        let changed = Changed::of_nobody(&self.making.rows, self.making.now);
         for rows in rows.chunks(ROWS_AT_ONCE) {
-            // Nobody is looked for by the numbers of persons.
-            let (mut arrivals, persons) = (BTreeMap::new(), Persons::default());
-            let mut pasts: BTreeMap<String, Past> = BTreeMap::new();
+            // The numbers of persons are not compared across chunks.
+            let (mut arrivals, persons) = (BTreeMap::new(), Persons::never_seen());
+            let mut pasts: BTreeMap<PersonKey, Past> = BTreeMap::new();
+            let mut writing = self.writing(&persons);
             for row in rows {
-                let choice = view.choice(&mut self.memory, self.change, row, self.making.policies.as_ref())?;
+                let choice = writing.choice(row, policies)?;
                 let key = MemberKey(next.cast_unsigned());
                 next += 1;
-                let member = self.memory.member(row, choice, key, persons.shared_key(&row.name));
-                written.keys.push(member.as_ref().map(|_| key));
+                let person = persons.shared_key(&row.name);
+                let member = writing.memory.member(row, choice, key, person);
                 let state = member.as_ref().and_then(|_| state_of(row)).unwrap_or(RowState::HIDDEN);
                 match (state.class, choice) {
                     (Some(class), None) => drop(unknown.insert(class)),
-                    (Some(class), Some(choice)) if self.memory.restricting.contains(&choice) => {
+                    (Some(class), Some(choice)) if writing.memory.restricting.contains(&choice) => {
                         refused.insert(class);
                     }
                     _ => {}
                 }
                 match state.place {
-                    IN_ATOM => member.iter().for_each(|member| written.counts.add(&member.tuple)),
-                    ALONE => drop(pasts.insert(row.name.to_string(), Past::Alone)),
+                    IN_ATOM => member.iter().for_each(|member| counts.add(&member.tuple)),
+                    ALONE => drop(pasts.insert(person, Past::Alone)),
                     _ => {}
                 }
                 arrivals.insert(key, Arrival { row, choice, member: member.map(Arc::new), state });
             }
-            let (memory, change) = (&mut self.memory, self.change);
-            let writing = Writing { view, memory, change, persons: &persons, changed: &changed };
             writing.insert_rows(&arrivals)?;
             writing.remember(&pasts)?;
         }
@@ -348,80 +254,23 @@ impl Maker<'_> {
         if !self.memory.restricting.is_empty() {
             self.memory.restricted = refused.into_iter().chain(unknown).collect();
         }
-        Ok(written)
+        Ok(counts)
     }
 
-    fn write_classes(&mut self, classes: &[ClassOfVersion], states: &[RowState]) -> Result<(), ViewError> {
-        let number = |state: &RowState| state.class.expect("a class has a number");
-        let numbered: Vec<(i64, bool, Vec<Option<String>>)> = states
-            .iter()
-            .zip(classes)
-            .map(|(state, class)| (number(state), class.is_alone, class.labels.clone()))
-            .collect();
-        self.change
-            .insert(&self.layout.classes, &class_batch(&self.layout, &numbered, &self.memory.restricted))
-            .map_err(MaterializedError::Store)?;
-        for (number, is_alone, labels) in numbered {
-            if is_alone {
-                self.memory.alone.insert(labels, number);
-            }
+    fn write_classes(&self, states: &[RowState]) -> Result<(), MaterializedError> {
+        let directory = self.making.version.directory(None);
+        let class = |(class, state): (u32, &RowState)| -> Labelled {
+            let labels = directory.labels().of(class).into_iter().map(|label| label.map(str::to_owned)).collect();
+            (state.class.expect("a class has a number"), directory.class(class).is_alone, labels)
+        };
+        let classes: Vec<Labelled> = (0..).zip(states).map(class).collect();
+        if classes.iter().any(|(_, is_alone, labels)| !is_alone && self.memory.nodes(labels).is_none()) {
+            return Err(self.layout.damaged());
         }
+        let batch = class_batch(self.layout, &classes, &self.memory.restricted);
+        self.change.insert(&self.layout.classes, &batch)?;
         Ok(())
     }
-
-    fn finish(mut self, classes: &[ClassOfVersion]) -> Result<Materialized, ViewError> {
-        let first_class = (self.memory.counters.next_class - classes.len() as u64).cast_signed();
-        let mut table = ClassTable::new(self.definition.with_role(Role::Quasi));
-        for (number, class) in (first_class..).zip(classes) {
-            let labels: Vec<Option<&str>> = class.labels.iter().map(Option::as_deref).collect();
-            table.put(number, class.is_alone, &labels);
-            let rows = class.members.iter().map(|key| key.0.cast_signed());
-            table.lie(number, Span::over(rows));
-            if self.memory.restricted.contains(&number) {
-                table.restrict(number);
-            }
-            if class.is_alone {
-                continue;
-            }
-            let damaged = || MaterializedError::Damaged { view: self.definition.name.clone() };
-            let nodes = self.memory.nodes(&class.labels).ok_or_else(damaged)?;
-            let class_id = kohort_core::changing::ClassId(number.cast_unsigned());
-            self.memory.put_class(class_id, &nodes, class.members.len() as u64);
-        }
-        self.memory.made.ncp_when_made = Some(self.making.version.summary.ncp);
-        table.counters = self.memory.counters;
-        self.memory.touched.clear();
-        let (name, store) = (&self.definition.name, MaterializedError::Store);
-        let made = serde_json::to_string(&self.memory.made).expect("texts and numbers are JSON");
-        let counters = serde_json::to_string(&self.memory.counters).expect("numbers are JSON");
-        self.change.put_record(MADE, name, &made).map_err(store)?;
-        self.change.put_record(COUNTERS, name, &counters).map_err(store)?;
-        let (origin, most_bytes) = (self.making.origin.clone(), self.making.most_kept_bytes);
-        self.memory.kept = KeptCells::read(&self.layout, &self.definition, self.change, most_bytes)?.map(Arc::new);
-        Materialized::with(self.definition, origin, self.layout, self.memory, table)
-    }
-}
-
-/// The classes of a version, with the keys of their members by the places of their rows.
-pub(super) fn classes_of_version(
-    version: &Version,
-    keys: impl Iterator<Item = (usize, MemberKey)>,
-) -> Vec<ClassOfVersion> {
-    let directory = version.directory(None);
-    let mut key_of_place: Vec<Option<MemberKey>> = Vec::new();
-    for (place, key) in keys {
-        if place >= key_of_place.len() {
-            key_of_place.resize(place + 1, None);
-        }
-        key_of_place[place] = Some(key);
-    }
-    let key_of = |row: &u32| key_of_place.get(*row as usize).copied().flatten();
-    let class = |class: u32| ClassOfVersion {
-        is_alone: directory.class(class).is_alone,
-        labels: (0..directory.quasi().len()).map(|quasi| directory.label(quasi, class).map(str::to_owned)).collect(),
-        members: directory.rows(&[class]).iter().filter_map(key_of).collect(),
-    };
-    (0..directory.n_classes() as u32).map(class).collect()
 }
 
 /// How many members of crowds have each value, by the columns of tuples.
@@ -437,7 +286,7 @@ impl ValueCounts {
         }
     }
 
-    /// A count for each value that is known.
+    /// A count for each known value.
     fn of_all(mut self, memory: &Memory) -> Vec<Vec<u64>> {
         self.0.resize(memory.values.len(), Vec::new());
         self.0.iter_mut().zip(&memory.values).for_each(|(counts, values)| counts.resize(values.len(), 0));
@@ -445,17 +294,17 @@ impl ValueCounts {
     }
 }
 
-/// Shares that are compared with are those of now, until the next refresh.
+/// Fixes the shares that t-closeness compares with, until the next refresh.
 pub(super) fn fix_shares(
     memory: &mut Memory,
     definition: &Definition,
     counts: ValueCounts,
 ) -> Result<(), MaterializedError> {
-    let names = tuple_columns(definition, &memory.pairs);
+    let names = tuple_columns(definition, &memory.made.pairs);
     let counts = counts.of_all(memory);
     let columns: Vec<ReferenceColumn> =
         names.into_iter().zip(&counts).map(|(name, counts)| ReferenceColumn { name, counts: counts.clone() }).collect();
-    memory.standard = Standard::compile(&requirements(definition, &memory.pairs), &columns)?;
+    memory.standard = Standard::compile(&requirements(definition, &memory.made.pairs), &columns)?;
     if definition.clauses.t.is_some() {
         memory.made.counts = counts;
     }

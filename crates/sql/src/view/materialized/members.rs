@@ -1,4 +1,4 @@
-//! [`NewRow`]: what a row of a view's query is to a materialized view.
+//! [`NewRow`]: a row of a view's query, as a materialized view sees it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -7,38 +7,39 @@ use chrono::NaiveDate;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
-use kohort_io::{PlainCells, read_rows};
+use kohort_io::PlainCells;
 use kohort_model::{Column, NULL, Role};
 
 use super::error::MaterializedError;
 use super::memory::Memory;
 use crate::policy::{Pair, PairId, Policies};
-use crate::view::consent::{Reader, Wishes, refused_columns};
+use crate::view::consent::{Wishes, refused_columns};
 use crate::view::{Definition, ViewError};
 
-/// The leaf of a missing value: no value is spelled so.
+/// The leaf of a missing value. No value has this text.
 pub(super) const MISSING: &str = "\u{0}";
 
 /// A row of the view's query.
 pub(super) struct NewRow {
-    /// The person, as text.
+    /// The person's identifier, as text.
     pub(super) name: Arc<str>,
     /// The person's own k.
     pub(super) k: u32,
-    /// Per quasi column the value and its ancestors; `None` where the DGH does not know it, or the row can't be judged.
+    /// For each quasi column, the value and its ancestors; `None` if a DGH does not have the value, or the row can't be
+    /// judged.
     pub(super) paths: Option<Vec<Arc<ValuePath>>>,
-    /// What is shown beside quasi labels, as the view's tuples have it.
+    /// What the row shows beside quasi labels, in the order of [`tuple_columns`].
     pub(super) values: Vec<Option<String>>,
-    /// The place of the row's policy, where there are policies.
+    /// The place of the row's policy, if there are policies.
     pub(super) policy: Option<u32>,
-    /// Its place in the batch.
+    /// The row's place in the batch.
     pub(super) place: usize,
 }
 
-/// A value and its ancestors, the root last; rows with the value share it.
+/// A value and its ancestors, the root last. Rows with the same value share it.
 pub(super) struct ValuePath {
     pub(super) labels: Vec<String>,
-    /// The value's node, once it is known.
+    /// The node of the value, once it is known.
     pub(super) node: OnceLock<u32>,
 }
 
@@ -48,8 +49,8 @@ impl ValuePath {
     }
 }
 
-/// The names of the columns of tuples: what rows show beside quasi labels, and sensitive columns as readers see them
-/// raised, where something is asked of those.
+/// The names of the columns of tuples. A tuple is what a row shows beside quasi labels: sensitive and plain columns, then, if
+/// there are requirements on them, sensitive columns as the readers of each pair see them raised, then the choice.
 pub(super) fn tuple_columns(definition: &Definition, pairs: &[Pair]) -> Vec<String> {
     let of =
         |role: Role| definition.with_role(role).into_iter().map(|position| definition.columns[position].name.clone());
@@ -70,39 +71,35 @@ pub(super) fn raised_name(column: &str, number: usize) -> String {
     format!("{column} for reader {number}")
 }
 
-/// Whether anything is asked of sensitive values, so that they are looked at as readers see them, too.
+/// Whether there are policies and requirements on sensitive values, so these are also judged as readers see them raised.
 pub(super) fn asks_of_values(definition: &Definition) -> bool {
-    definition.clauses.policy.is_some() && (definition.clauses.l.is_some() || definition.clauses.t.is_some())
+    definition.clauses.policy.is_some() && definition.clauses.asks_of_values()
 }
 
-/// The rows of a batch. Persons whom no policy speaks of are none of the view's.
+/// The rows of a batch, without those of persons who have no policy.
 ///
 /// # Errors
-/// Where a column can't have its role, or a person has several rows.
+/// If a column can't have its role, or a person has several rows.
 pub(super) fn new_rows(
     definition: &Definition,
     memory: &Memory,
     rows: &RecordBatch,
     policies: Option<&Policies>,
 ) -> Result<Vec<NewRow>, ViewError> {
-    let (roles, person) = (definition.roles(), Some(definition.identifier));
-    let private = read_rows(rows, &definition.name, &roles, person, PlainCells::Skipped);
-    let table = private.map_err(ViewError::Columns)?.into_table();
-    let identifier = rows.column(definition.identifier);
-    if identifier.null_count() > 0 {
-        let column = definition.columns[definition.identifier].name.clone();
-        return Err(ViewError::NullIdentifiers { column, n_rows: identifier.null_count() as u64 });
-    }
+    let table = definition.private_rows(rows, PlainCells::Skipped)?.into_table();
+    definition.check_identifiers(rows)?;
     let wishes = Wishes::of(definition, policies, rows);
     let k = wishes.k(definition, policies, None, rows.num_rows());
     let (quasi, sensitive) = (definition.with_role(Role::Quasi), definition.with_role(Role::Sensitive));
-    let paths: Vec<HashMap<u32, Option<Arc<ValuePath>>>> =
+    let paths: Vec<Vec<Option<Arc<ValuePath>>>> =
         quasi.iter().map(|&position| paths_of(&table.columns[position], definition, position, memory)).collect();
     let raised = Raised::of(definition, memory, policies, &wishes);
     let is_unjudged = unjudged(definition, memory, policies, &wishes, rows.num_rows());
-    let plain = plain_texts(definition, rows)?;
+    let plain = definition.with_role(Role::Plain).into_iter();
+    let plain: Result<Vec<StringArray>, _> = plain.map(|position| text_of(definition, rows.column(position))).collect();
+    let plain = plain?;
 
-    let names = text_of(definition, identifier)?;
+    let names = text_of(definition, rows.column(definition.identifier))?;
     let mut found = Vec::with_capacity(rows.num_rows());
     for (place, k) in k.into_iter().enumerate() {
         let Some(k) = k else { continue };
@@ -112,7 +109,7 @@ pub(super) fn new_rows(
         values.extend(raised.cells(&table.columns, place));
         let of_quasi = quasi.iter().zip(&paths).map(|(&position, paths)| match table.columns[position].ids[place] {
             NULL => memory.missing_path(definition, position).map(ValuePath::new),
-            id => paths[&id].clone(),
+            id => paths[id as usize].clone(),
         });
         found.push(NewRow {
             name: names.value(place).into(),
@@ -127,8 +124,8 @@ pub(super) fn new_rows(
     Ok(found)
 }
 
-/// Per row whether its person lets readers see sensitive values raised who were not known when the view was made: of
-/// crowds it is not asked what these would see, so the row is hidden until the view is made anew.
+/// For each row, whether it must be hidden until the view is made again: its person lets readers of a new pair see
+/// raised sensitive values. Crowds were only judged for pairs that were known when the view was made.
 fn unjudged(
     definition: &Definition,
     memory: &Memory,
@@ -138,7 +135,7 @@ fn unjudged(
 ) -> Vec<bool> {
     let mut is_unjudged = vec![false; n_rows];
     let Some(policies) = policies.filter(|_| asks_of_values(definition)) else { return is_unjudged };
-    for (number, _) in policies.pairs().iter().enumerate().filter(|(_, pair)| !memory.pairs.contains(pair)) {
+    for (number, _) in policies.pairs().iter().enumerate().filter(|(_, pair)| !memory.made.pairs.contains(pair)) {
         let levels = wishes.levels(policies, PairId(number));
         is_unjudged.iter_mut().zip(levels).for_each(|(is_unjudged, level)| *is_unjudged |= level > 0);
     }
@@ -155,24 +152,13 @@ fn check_one_row_each(definition: &Definition, rows: &[NewRow]) -> Result<(), Vi
     Err(MaterializedError::SeveralRows { view: definition.name.clone(), n_persons }.into())
 }
 
-/// Per id of a column's texts the value and its ancestors.
-fn paths_of(
-    column: &Column,
-    definition: &Definition,
-    position: usize,
-    memory: &Memory,
-) -> HashMap<u32, Option<Arc<ValuePath>>> {
-    let path = |(id, text): (u32, &str)| (id, memory.path(definition, position, text, column).map(ValuePath::new));
-    (0..).zip(column.texts.iter()).map(path).collect()
+/// For each id of a column's texts, the value and its ancestors.
+fn paths_of(column: &Column, definition: &Definition, position: usize, memory: &Memory) -> Vec<Option<Arc<ValuePath>>> {
+    let path = |text: &str| memory.path(definition, position, text, column).map(ValuePath::new);
+    column.texts.iter().map(path).collect()
 }
 
-/// Cells of plain columns as text.
-fn plain_texts(definition: &Definition, rows: &RecordBatch) -> Result<Vec<StringArray>, ViewError> {
-    let plain = definition.with_role(Role::Plain).into_iter();
-    plain.map(|position| text_of(definition, rows.column(position))).collect()
-}
-
-/// Cells as text, as it is compared everywhere whose they are.
+/// Cells as the texts by which persons and values are compared everywhere.
 fn text_of(definition: &Definition, column: &ArrayRef) -> Result<StringArray, ViewError> {
     let texts = cast(column, &DataType::Utf8);
     let failed =
@@ -184,7 +170,7 @@ fn text_of(definition: &Definition, column: &ArrayRef) -> Result<StringArray, Vi
 struct Raised<'a> {
     definition: &'a Definition,
     memory: &'a Memory,
-    /// Per pair of the view and row the level; empty where nothing is asked of values.
+    /// For each pair and row, the level; empty if there are no requirements on values.
     levels: Vec<Vec<u8>>,
 }
 
@@ -194,7 +180,7 @@ impl<'a> Raised<'a> {
             return Raised { definition, memory, levels: Vec::new() };
         };
         let n_rows = wishes.policy_of_row.len();
-        let levels = memory.pairs.iter().map(|pair| {
+        let levels = memory.made.pairs.iter().map(|pair| {
             let known = policies.pair(pair.purpose.as_deref(), pair.recipient.as_deref());
             known.map_or_else(|_| vec![0; n_rows], |pair| wishes.levels(policies, pair))
         });
@@ -220,16 +206,14 @@ impl<'a> Raised<'a> {
     }
 }
 
-/// Whether a policy refuses a quasi column to any of these, now or ever: a class then may show them another label than it
-/// has.
+/// Whether a policy refuses a quasi column to readers of one of these pairs, now or at a later date. A class of such a
+/// person may show them another label than it has.
 pub(super) fn is_restricted(definition: &Definition, pairs: &[Pair], policies: &Policies, policy: u32) -> bool {
     let quasi = definition.with_role(Role::Quasi).into_iter().fold(0u64, |columns, position| columns | 1 << position);
     pairs.iter().any(|pair| {
-        // Whoever says nothing of it refuses everything.
+        // A policy that does not name the pair refuses everything.
         let known = policies.pairs().iter().position(|known| known == pair).map(PairId);
-        known.and_then(|pair| Some((pair, policies.choice(pair, policy)?))).is_none_or(|(pair, choice)| {
-            let reader = Reader { pair: Some(pair), today: NaiveDate::MAX };
-            refused_columns(&choice, definition, reader) & quasi != 0
-        })
+        let refused = |pair| refused_columns(definition, policies, policy, pair, NaiveDate::MAX);
+        known.is_none_or(|pair| refused(pair) & quasi != 0)
     })
 }

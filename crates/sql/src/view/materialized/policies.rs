@@ -1,47 +1,43 @@
-//! [`PolicyRows`]: rows of a table of choices, and which of them speak of a person.
+//! [`PolicyRows`]: rows of a table of choices, and which of them apply to a person.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, StringArray, UInt32Array,
-};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
 use datafusion::arrow::compute::{cast, concat_batches, take};
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
-use datafusion::arrow::row::{RowConverter, SortField};
+use datafusion::arrow::error::ArrowError;
+use datafusion::arrow::row::Rows;
 
-use super::layout::{IS_RESTRICTED, NUMBER};
-use super::write::batch;
+use super::layout::{IS_RESTRICTED, NUMBER, batch, integers, texts, truths};
 use crate::parser::PolicyReference;
-use crate::policy::{Policies, PolicyError};
+use crate::policy::{EVERYBODY, Policies, PolicyError};
+use crate::view::version::digest::row_bytes;
 use crate::view::{Definition, ViewError};
-
-/// The person that stands for everybody without a row of their own.
-pub(crate) const EVERYBODY: &str = "*";
 
 /// Rows of a table of choices.
 pub struct PolicyRows {
-    /// What they say.
+    /// The rows as policies.
     pub policies: Policies,
     rows: RecordBatch,
     person: usize,
     of_person: HashMap<String, Vec<u32>>,
-    /// Per row its purpose and recipient.
+    /// For each row, its purpose and recipient.
     pairs: Vec<(Option<String>, Option<String>)>,
-    converted: datafusion::arrow::row::Rows,
+    converted: Rows,
 }
 
 impl PolicyRows {
-    /// Rows as a query gave them.
+    /// Reads the rows of a query.
     ///
     /// # Errors
-    /// Where they are no choices.
+    /// If they can't be read as choices.
     pub fn read(schema: &SchemaRef, batches: &[RecordBatch], definition: &Definition) -> Result<PolicyRows, ViewError> {
         let Some(reference) = &definition.clauses.policy else { return Err(ViewError::Stale) };
-        let failed = |error: datafusion::arrow::error::ArrowError| ViewError::of_query(&definition.name, &error.into());
-        let columns: Vec<String> = definition.columns.iter().map(|column| column.name.clone()).collect();
+        let failed = |error: ArrowError| definition.failed(error);
         let rows = concat_batches(schema, batches).map_err(failed)?;
-        let policies = Policies::read(std::slice::from_ref(&rows), reference, &columns).map_err(ViewError::Policy)?;
+        let policies =
+            Policies::read(std::slice::from_ref(&rows), reference, &definition.names()).map_err(ViewError::Policy)?;
         let person = position(schema, &reference.person_column).ok_or_else(|| {
             let (table, column) = (reference.table.to_string(), reference.person_column.clone());
             ViewError::Policy(PolicyError::NoColumn { table, column })
@@ -59,17 +55,11 @@ impl PolicyRows {
             column.is_valid(row).then(|| column.value(row).to_lowercase())
         };
         let pairs = (0..rows.num_rows()).map(|row| (text(&purposes, row), text(&recipients, row))).collect();
-        let others: Vec<ArrayRef> = (0..rows.num_columns())
-            .filter(|&column| column != person)
-            .map(|column| Arc::clone(rows.column(column)))
-            .collect();
-        let fields = others.iter().map(|column| SortField::new(column.data_type().clone())).collect();
-        let converted =
-            RowConverter::new(fields).and_then(|converter| converter.convert_columns(&others)).map_err(failed)?;
+        let converted = converted(rows.columns(), Some(person)).map_err(failed)?;
         Ok(PolicyRows { policies, rows, person, of_person, pairs, converted })
     }
 
-    /// The rows that speak of a person: their own, and everybody's for what their own do not speak of.
+    /// The rows that apply to a person: the person's own, and for all other pairs those of everybody.
     fn of(&self, name: &str) -> Vec<u32> {
         let own = self.of_person.get(name).cloned().unwrap_or_default();
         let spoken: Vec<_> = own.iter().map(|&row| &self.pairs[row as usize]).collect();
@@ -78,29 +68,21 @@ impl PolicyRows {
         own.iter().copied().chain(rest).collect()
     }
 
-    /// What they say, whoever it is of.
+    /// The content of a person's rows, as bytes without the identifier.
     pub(super) fn content(&self, name: &str) -> Vec<u8> {
-        let mut rows: Vec<&[u8]> = Vec::new();
-        let of = self.of(name);
-        for &row in &of {
-            rows.push(self.converted.row(row as usize).data());
-        }
-        rows.sort_unstable();
-        rows.into_iter()
-            .flat_map(|row| (row.len() as u64).to_le_bytes().into_iter().chain(row.iter().copied()))
-            .collect()
+        content(self.of(name).iter().map(|&row| self.converted.row(row as usize).data().to_vec()).collect())
     }
 
     /// The rows of a person under a number instead of a name, as the hidden table has them.
     pub(super) fn numbered(&self, name: &str, number: i64, is_restricted: bool) -> RecordBatch {
         let of = UInt32Array::from(self.of(name));
         let n_rows = of.len();
-        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![number; n_rows]));
-        let restricted: ArrayRef = Arc::new(BooleanArray::from(vec![is_restricted; n_rows]));
+        let numbers = integers(std::iter::repeat_n(number, n_rows));
+        let restricted = truths(std::iter::repeat_n(is_restricted, n_rows));
         let names: Vec<String> = (0..self.rows.num_columns()).map(|column| format!("p{column}")).collect();
         let columns = names.iter().enumerate().map(|(position, name)| {
-            let column: ArrayRef = match position == self.person {
-                true => Arc::new(StringArray::from(vec![number.to_string(); n_rows])),
+            let column = match position == self.person {
+                true => texts(std::iter::repeat_n(Some(number.to_string()), n_rows)),
                 false => take(self.rows.column(position), &of, None).expect("rows are of the batch"),
             };
             (name.as_str(), column)
@@ -108,12 +90,12 @@ impl PolicyRows {
         batch([(NUMBER, numbers), (IS_RESTRICTED, restricted)].into_iter().chain(columns))
     }
 
-    /// The place of the column that names persons.
+    /// The place of the column that identifies persons.
     pub(super) fn person_column(&self) -> usize {
         self.person
     }
 
-    /// The columns of the table, the person as text.
+    /// The columns of the table. Identifiers are text.
     pub(super) fn schema(&self) -> Schema {
         let field = |(position, field): (usize, &Arc<Field>)| match position == self.person {
             true => field.as_ref().clone().with_data_type(DataType::Utf8),
@@ -127,7 +109,7 @@ fn position(schema: &Schema, name: &str) -> Option<usize> {
     schema.fields().iter().position(|field| field.name().eq_ignore_ascii_case(name))
 }
 
-/// Policies from the hidden table: persons are the numbers of choices.
+/// The policies in the hidden table, in which the numbers of choices are the identifiers.
 pub(super) fn kept_policies(
     batches: &[RecordBatch],
     names: &[String],
@@ -144,35 +126,30 @@ pub(super) fn kept_policies(
     Policies::read(&renamed, reference, columns)
 }
 
-/// Choices of the hidden table: their numbers, whether they refuse anything, and what they say, as
-/// [`PolicyRows::content`] has it.
+/// The choices in the hidden table: number, whether they refuse anything, and content as in [`PolicyRows::content`].
 pub(super) fn kept_content(batches: &[RecordBatch], person: Option<usize>) -> Vec<(i64, bool, Vec<u8>)> {
     let mut found: BTreeMap<i64, (bool, Vec<Vec<u8>>)> = BTreeMap::new();
     for kept in batches {
         let numbers = kept.column(0).as_primitive::<Int64Type>();
         let restricted = kept.column(1).as_boolean();
-        let others: Vec<ArrayRef> = kept
-            .columns()
-            .iter()
-            .skip(2)
-            .enumerate()
-            .filter(|(position, _)| Some(*position) != person)
-            .map(|(_, column)| Arc::clone(column))
-            .collect();
-        let fields = others.iter().map(|column| SortField::new(column.data_type().clone())).collect();
-        let Ok(converted) = RowConverter::new(fields).and_then(|converter| converter.convert_columns(&others)) else {
-            continue;
-        };
+        let Ok(converted) = converted(&kept.columns()[2..], person) else { continue };
         for row in 0..kept.num_rows() {
             let (is_restricted, rows) = found.entry(numbers.value(row)).or_default();
             *is_restricted |= restricted.value(row);
             rows.push(converted.row(row).data().to_vec());
         }
     }
-    let content = |(number, (is_restricted, mut rows)): (i64, (bool, Vec<Vec<u8>>))| {
-        rows.sort_unstable();
-        let bytes = rows.iter().flat_map(|row| (row.len() as u64).to_le_bytes().into_iter().chain(row.iter().copied()));
-        (number, is_restricted, bytes.collect())
-    };
-    found.into_iter().map(content).collect()
+    found.into_iter().map(|(number, (is_restricted, rows))| (number, is_restricted, content(rows))).collect()
+}
+
+/// The rows of all columns but the one that identifies persons, as bytes.
+fn converted(columns: &[ArrayRef], person: Option<usize>) -> Result<Rows, ArrowError> {
+    let others = columns.iter().enumerate().filter(|(position, _)| Some(*position) != person);
+    row_bytes(&others.map(|(_, column)| Arc::clone(column)).collect::<Vec<ArrayRef>>())
+}
+
+/// Rows as bytes that do not depend on their order.
+fn content(mut rows: Vec<Vec<u8>>) -> Vec<u8> {
+    rows.sort_unstable();
+    rows.into_iter().flat_map(|row| (row.len() as u64).to_le_bytes().into_iter().chain(row)).collect()
 }

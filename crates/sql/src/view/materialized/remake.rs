@@ -1,13 +1,14 @@
-//! [`Materialized::remake`]: partitioning a view anew that was read before.
+//! [`Materialized::remake`]: partitions a view anew that may have been read before.
 //!
-//! Rows that did not change keep their keys, and persons what readers have seen of them. What can be shown of the fresh
-//! partition so that readers of the old one make out nobody is decided by `kohort_core::changing::refresh`, recounted by
-//! `verify_refresh`, and written as a change is. By force the view is made as if nobody had read it, and everything that
-//! was remembered is forgotten.
+//! Rows that did not change keep their keys, and it stays known what readers have seen of each person.
+//! `kohort_core::changing::refresh` decides how much of the new partition can be shown so that readers of the old one
+//! can't single out anybody. `verify_refresh` recounts it, and it is written like a change. With FORCE the view is made as
+//! if nobody had read it, and what readers have seen is forgotten.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use indexmap::IndexSet;
 use kohort_core::changing::{
     AtomId, AtomMember, ClassId, Combined, Effect, Ledger, Member, MemberKey, NewClass, OldAtom, Past, Place,
     Refreshed, Shown, refresh,
@@ -16,56 +17,55 @@ use kohort_core::loss::NcpOfLabels;
 use kohort_store::Change;
 
 use super::Materialized;
-use super::cells::KeptCells;
 use super::crowds::Crowds;
 use super::error::MaterializedError;
-use super::follow::{Arrival, COUNTERS, Changed, RowState};
-use super::ledger::{KeptRow, Persons};
-use super::load::load;
-use super::make::{ClassOfVersion, MADE, Making, ValueCounts, classes_of_version, fix_shares, made};
+use super::follow::{Arrival, KeyedRow, RowState};
+use super::layout::Layout;
+use super::ledger::{KeptRow, Persons, StoredLedger};
+use super::load::{classes, load};
+use super::make::{Making, ValueCounts, fix_shares, made};
 use super::members::{NewRow, asks_of_values, new_rows};
-use super::memory::{Counters, Made, Memory, Values};
+use super::memory::{Counters, Made, Memory};
 use super::step::verify_remade;
 use super::write::Writing;
 use crate::parser::Refresh;
-use crate::view::ViewError;
+use crate::view::{Version, ViewError};
 
 /// A view that was made anew.
 pub struct Remade {
     /// The view.
     pub view: Materialized,
-    /// What became of the old one.
+    /// What became of the old view.
     pub told: Told,
 }
 
-/// What the owner is told of a refresh.
+/// What the owner is told about a refresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// Everything is shown anew, and readers of both make out nobody.
+    /// Everything is shown anew, and readers of both views can't single out anybody.
     Whole,
-    /// So many persons stay as they were or are not shown, and what showing them would have told.
+    /// Some persons stay as they were or are not shown.
     Partial {
-        /// Persons in classes that stay as they are.
+        /// Persons in classes that did not change.
         n_kept: u64,
         /// Persons who are hidden.
         n_hidden: u64,
         /// Persons who wait.
         n_waiting: u64,
-        /// What readers could combine, if all were shown.
+        /// What readers could have combined if all were shown.
         combined: Combined,
     },
-    /// Everything is shown anew; what readers of both can combine, where it can be told.
+    /// Everything is shown anew. Tells what readers of both can combine, if that is known.
     Forced(Option<Combined>),
 }
 
 impl Materialized {
-    /// Makes it anew within a change.
+    /// Makes the view anew within a change.
     ///
     /// # Errors
-    /// Where readers of the old and the new could tell persons apart, unless that is forced or only what is safe is to
-    /// be shown.
+    /// If readers of both views could single out persons, unless the refresh is forced or partial.
     pub fn remake(&self, change: &Change, making: &Making<'_>, how: Refresh) -> Result<Remade, ViewError> {
-        let (old_memory, _) = load(&self.definition, &self.layout, change)?;
+        let (old_memory, _) = load(&self.layout, change)?;
         let counters = Counters { epoch: old_memory.counters.epoch + 1, ..old_memory.counters };
         let compared = self.compare(change, making, old_memory)?;
         match how {
@@ -75,11 +75,11 @@ impl Materialized {
                 Ok(Remade { view: Materialized::make_from(change, making, counters)?, told })
             }
             Refresh::Whole | Refresh::Partial => {
-                let other_readers = || MaterializedError::OtherReaders { view: self.definition.name.clone() };
+                let other_readers = || MaterializedError::OtherReaders { view: self.layout.definition.name.clone() };
                 let compared = compared.ok_or_else(other_readers)?;
                 let Combined { n_exposed, fewest } = compared.plan.refreshed.combined;
                 if how == Refresh::Whole && n_exposed > 0 {
-                    let (view, fewest) = (self.definition.name.clone(), fewest.unwrap_or(1));
+                    let (view, fewest) = (self.layout.definition.name.clone(), fewest.unwrap_or(1));
                     return Err(MaterializedError::Exposes { view, n_exposed, fewest }.into());
                 }
                 self.show(change, making, compared)
@@ -87,16 +87,16 @@ impl Materialized {
         }
     }
 
-    /// Compares what is shown with a version; `None` where the rows of both can't be compared.
+    /// Compares what is shown with a new version; `None` if the rows of both can't be compared.
     fn compare(&self, change: &Change, making: &Making<'_>, old: Memory) -> Result<Option<Compared>, ViewError> {
-        let definition = &self.definition;
+        let definition = &self.layout.definition;
         let mut made = made(definition, making)?;
         if !take_order_of_pairs(&mut made, &old.made) && asks_of_values(definition) {
             return Ok(None);
         }
         let has_other_trees = made.hierarchies != old.made.hierarchies || made.roots != old.made.roots;
         let mut memory = Memory::new(definition, made, old.counters)?;
-        // Numbers of values and choices stay, so that rows can be compared.
+        // Keep the numbers of values and choices, so that rows can be compared.
         memory.values = old.values.clone();
         (memory.choices, memory.restricting) = (old.choices.clone(), old.restricting.clone());
         memory.made.marked.clone_from(&old.made.marked);
@@ -104,67 +104,74 @@ impl Materialized {
             memory.trees.clone_from(&old.trees);
         }
         let persons = Persons::default();
-        let kept = self.ledger(&old, change, &persons).rows(Vec::new())?;
+        let of_old = StoredLedger { state: change, layout: &self.layout, memory: &old, persons: &persons };
+        let kept = of_old.rows(Vec::new())?;
         let policies = making.policies.as_ref();
         let rows = new_rows(definition, &memory, &making.rows, policies.map(|rows| &rows.policies))?;
+        let mut writing = self.writing(change, making, &mut memory, &persons);
+        let members = writing.keyed(&rows, &kept, policies)?;
         let mut compared =
-            Compared { old, memory, persons, kept, has_other_trees, rows, members: Vec::new(), plan: Plan::default() };
-        compared.take_members(self, change, making)?;
-        let classes = compared.classes(making);
-        let counts = compared.value_counts(&classes);
+            Compared { old, memory, persons, kept, has_other_trees, rows, members, plan: Plan::default() };
+        let (new, alone) = compared.new_classes(&self.layout, making.version)?;
+        let mut counts = ValueCounts::default();
+        new.iter().flat_map(|class| &class.members).for_each(|member| counts.add(&member.tuple));
         fix_shares(&mut compared.memory, definition, counts)?;
-        compared.plan = compared.plan(self, change, &classes)?;
+        compared.plan = compared.plan(&self.layout, change, new, alone)?;
         Ok(Some(compared))
     }
 
-    /// Shows what can be shown.
+    fn writing<'a>(
+        &'a self,
+        change: &'a Change,
+        making: &'a Making<'_>,
+        memory: &'a mut Memory,
+        persons: &'a Persons,
+    ) -> Writing<'a> {
+        Writing { layout: &self.layout, memory, change, persons, rows: &making.rows, now: making.now }
+    }
+
+    /// Writes what can be shown.
     fn show(&self, change: &Change, making: &Making<'_>, compared: Compared) -> Result<Remade, ViewError> {
         let Compared { old, mut memory, persons, kept, has_other_trees, rows, members, plan } = compared;
         let told = plan.told();
-        // Labels of classes that stay are those of the old DGHs.
+        // Classes that stay have labels of the old DGHs.
         if has_other_trees && !plan.refreshed.kept.is_empty() {
-            return Err(MaterializedError::OtherHierarchies { view: self.definition.name.clone() }.into());
+            return Err(MaterializedError::OtherHierarchies { view: self.layout.definition.name.clone() }.into());
         }
-        let n_values: Vec<usize> = old.values.iter().map(Values::len).collect();
+        let n_values: Vec<usize> = old.values.iter().map(IndexSet::len).collect();
         memory.counters.epoch += 1;
         if !has_other_trees {
             memory.index.clone_from(&old.index);
         }
         (memory.alone, memory.restricted) = (old.alone.clone(), old.restricted.clone());
         let (verified, mut effects) = {
-            let ledger = self.ledger(&memory, change, &persons);
+            let ledger = StoredLedger { state: change, layout: &self.layout, memory: &memory, persons: &persons };
             let effects = plan.refreshed.effects(&plan.old, &plan.new, ledger.unused()?);
             ledger.look_up_all_pasts()?;
-            (verify_remade(&self.definition, &ledger, (&plan.old, &old), &effects)?, effects)
+            (verify_remade(&self.layout.definition, &ledger, (&plan.old, &old), &effects)?, effects)
         };
         let shown_in = plan.classes_that_stay();
-        let classes = self.labels(change)?.into_iter().filter(|(_, is_alone, _)| !is_alone);
-        let classes = classes.map(|(number, ..)| ClassId(number.cast_unsigned()));
+        let classes = classes(&self.layout, change)?.into_iter().filter(|((_, is_alone, _), _)| !is_alone);
+        let classes = classes.map(|((number, ..), _)| ClassId(number.cast_unsigned()));
         let empty = classes.filter(|class| !shown_in.contains(class)).map(|class| Effect::Dissolve { class });
         effects.extend(empty.collect::<Vec<_>>());
         memory.index.follow(&memory.trees, &effects);
         memory.made.ncp_when_made = Some(ncp(&memory, &shown_in, &effects));
         let others = plan.others(&memory, &persons, &kept, &members, &effects);
         effects.extend(others);
-        let arrivals = arrivals(&rows, &members, &kept);
-        let changed = Changed::of_nobody(&making.rows, making.now);
-        let mut writing = Writing { view: self, memory: &mut memory, change, persons: &persons, changed: &changed };
+        let arrivals = arrivals(&rows, &members);
+        let mut writing = self.writing(change, making, &mut memory, &persons);
         writing.write(&Crowds::of_refresh(&verified), &effects, arrivals)?;
-        self.write_values(&memory, change, &n_values)?;
-        let (name, store) = (&self.definition.name, MaterializedError::Store);
-        let counters = serde_json::to_string(&memory.counters).expect("numbers are JSON");
-        change.put_record(COUNTERS, name, &counters).map_err(store)?;
-        let made = serde_json::to_string(&memory.made).expect("texts and numbers are JSON");
-        change.put_record(MADE, name, &made).map_err(store)?;
-        let (mut memory, table) = load(&self.definition, &self.layout, change)?;
-        let (definition, layout) = (Arc::clone(&making.version.definition), self.layout.clone());
-        memory.kept = KeptCells::read(&layout, &definition, change, making.most_kept_bytes)?.map(Arc::new);
-        let view = Materialized::with(definition, making.origin.clone(), layout, memory, table)?;
+        writing.write_values(&n_values)?;
+        memory.put_counters(&self.layout, change)?;
+        memory.put_made(&self.layout, change)?;
+        let definition = Arc::clone(&making.version.definition);
+        let view = Materialized::open(definition, making.origin.clone(), change, making.most_kept_bytes)?;
         Ok(Remade { view, told })
     }
 }
 
-/// Gives the pairs of a new version the order of the old one; `false` where they are others.
+/// Gives the pairs of a new version the order of the old one; `false` if they are not the same pairs.
 fn take_order_of_pairs(made: &mut Made, old: &Made) -> bool {
     let of = |made: &Made| made.pairs.iter().cloned().collect::<BTreeSet<_>>();
     let are_same = of(made) == of(old);
@@ -174,7 +181,7 @@ fn take_order_of_pairs(made: &mut Made, old: &Made) -> bool {
     are_same
 }
 
-/// Mean loss of what is shown: classes that stay, and those that effects found.
+/// The mean loss of what is shown: classes that stay, and classes that effects found.
 fn ncp(memory: &Memory, stay: &BTreeSet<ClassId>, effects: &[Effect]) -> f64 {
     let founded = effects.iter().filter_map(|effect| match effect {
         Effect::Found { class, .. } => Some(*class),
@@ -189,89 +196,64 @@ fn ncp(memory: &Memory, stay: &BTreeSet<ClassId>, effects: &[Effect]) -> f64 {
     ncp.mean()
 }
 
-/// Rows that are new to the tables. Where effects say nothing else of them, they are hidden.
-fn arrivals<'r>(rows: &'r [NewRow], members: &Members, kept: &[KeptRow]) -> Arrivals<'r> {
-    let known: BTreeSet<MemberKey> = kept.iter().map(|row| row.member.key).collect();
-    let mut arrivals = BTreeMap::new();
-    for (row, (key, choice, member)) in rows.iter().zip(members) {
-        if !known.contains(key) {
-            arrivals.insert(*key, Arrival { row, choice: *choice, member: member.clone(), state: RowState::HIDDEN });
-        }
-    }
-    arrivals
+/// The rows that are new to the tables. They are hidden unless effects say otherwise.
+fn arrivals<'r>(rows: &'r [NewRow], members: &[KeyedRow]) -> Arrivals<'r> {
+    let new = rows.iter().zip(members).filter(|(_, keyed)| keyed.was != Some(keyed.key));
+    let arrival = |(row, keyed): (&'r NewRow, &KeyedRow)| {
+        let (choice, member) = (keyed.choice, keyed.member.clone());
+        (keyed.key, Arrival { row, choice, member, state: RowState::HIDDEN })
+    };
+    new.map(arrival).collect()
 }
 
 /// Rows that are new to the tables.
 type Arrivals<'r> = BTreeMap<MemberKey, Arrival<'r>>;
 
-/// Per row its key, the number of what its person allows, and its member, where a DGH takes it.
-type Members = Vec<(MemberKey, Option<i64>, Option<Arc<Member>>)>;
+/// New classes with their members, and members who ask for no class.
+type NewClasses = (Vec<NewClass<Arc<Member>>>, Vec<Arc<Member>>);
 
-/// What is shown, beside a fresh version of the view.
+/// What is shown, compared with a new version of the view.
 struct Compared {
-    /// What was in memory of the old one.
+    /// The memory of the old view.
     old: Memory,
     memory: Memory,
     persons: Persons,
     kept: Vec<KeptRow>,
-    /// Whether DGHs are others than when the view was made.
+    /// Whether the DGHs differ from those the view was made with.
     has_other_trees: bool,
     rows: Vec<NewRow>,
-    members: Members,
+    members: Vec<KeyedRow>,
     plan: Plan,
 }
 
 impl Compared {
-    /// Makes rows members, those that did not change under the keys they had.
-    fn take_members(&mut self, view: &Materialized, change: &Change, making: &Making<'_>) -> Result<(), ViewError> {
-        let Compared { memory, persons, kept, rows, members, .. } = self;
-        let current = kept.iter().filter(|row| row.shown == Shown::Stays);
-        let current: HashMap<&str, &KeptRow> = current.map(|row| (row.name.as_str(), row)).collect();
-        let mut next = change.next_row(&view.layout.rows).map_err(MaterializedError::Store)?;
-        for row in rows.iter() {
-            let choice = view.choice(memory, change, row, making.policies.as_ref())?;
-            let key = MemberKey(next.cast_unsigned());
-            let mut member = memory.member(row, choice, key, persons.shared_key(&row.name));
-            let known = current.get(row.name.as_ref()).filter(|was| match &member {
-                // What no DGH takes stays hidden.
-                None => was.nodes == "[]" && was.member.k == row.k,
-                Some(member) => {
-                    let leaves = serde_json::to_string(&memory.labels(&member.nodes)).expect("texts are JSON");
-                    was.member.k == member.k && was.nodes == leaves && was.member.tuple == member.tuple
-                }
-            });
-            let key = known.map_or(key, |was| was.member.key);
-            next += i64::from(known.is_none());
-            if let Some(member) = &mut member {
-                member.key = key;
-            }
-            members.push((key, choice, member.map(Arc::new)));
-        }
-        Ok(())
-    }
-
-    /// The classes of the version, with who is in them.
-    fn classes(&self, making: &Making<'_>) -> Vec<ClassOfVersion> {
-        let rows = self.rows.iter().zip(&self.members);
-        classes_of_version(
-            making.version,
-            rows.filter_map(|(row, (key, _, member))| Some((row.place, member.as_ref().map(|_| *key)?))),
-        )
-    }
-
-    fn value_counts(&self, classes: &[ClassOfVersion]) -> ValueCounts {
-        let crowds = classes.iter().filter(|class| !class.is_alone);
-        let in_crowds: HashSet<MemberKey> = crowds.flat_map(|class| class.members.iter().copied()).collect();
-        let mut counts = ValueCounts::default();
-        for member in self.members.iter().filter_map(|(_, _, member)| member.as_ref()) {
-            if in_crowds.contains(&member.key) {
-                counts.add(&member.tuple);
+    /// The classes of the new version with their members, and the members who ask for no class.
+    fn new_classes(&self, layout: &Layout, version: &Version) -> Result<NewClasses, MaterializedError> {
+        let members = self.rows.iter().zip(&self.members);
+        let members: HashMap<usize, &Arc<Member>> =
+            members.filter_map(|(row, keyed)| Some((row.place, keyed.member.as_ref()?))).collect();
+        let directory = version.directory(None);
+        let (mut new, mut alone) = (Vec::new(), Vec::new());
+        for class in 0..directory.n_classes() as u32 {
+            let rows = directory.rows(&[class]).into_iter();
+            let of_class = rows.filter_map(|row| members.get(&(row as usize)).map(|&member| Arc::clone(member)));
+            if directory.class(class).is_alone {
+                alone.extend(of_class);
+            } else {
+                let nodes = self.memory.nodes(&directory.labels().of(class)).ok_or_else(|| layout.damaged())?;
+                new.push(NewClass { nodes, members: of_class.collect() });
             }
         }
-        counts
+        Ok((new, alone))
     }
 
-    fn plan(&self, view: &Materialized, change: &Change, classes: &[ClassOfVersion]) -> Result<Plan, ViewError> {
+    fn plan(
+        &self,
+        layout: &Layout,
+        change: &Change,
+        new: Vec<NewClass<Arc<Member>>>,
+        alone: Vec<Arc<Member>>,
+    ) -> Result<Plan, ViewError> {
         let mut old: BTreeMap<AtomId, OldAtom> = BTreeMap::new();
         for row in &self.kept {
             if let Place::Atom { class, atom } = row.place {
@@ -280,20 +262,7 @@ impl Compared {
             }
         }
         let old: Vec<OldAtom> = old.into_values().collect();
-        let by_key: HashMap<MemberKey, &Arc<Member>> =
-            self.members.iter().filter_map(|(key, _, member)| Some((*key, member.as_ref()?))).collect();
-        let damaged = || MaterializedError::Damaged { view: view.definition.name.clone() };
-        let (mut new, mut alone) = (Vec::new(), Vec::new());
-        for class in classes {
-            let members = class.members.iter().map(|key| Arc::clone(by_key[key]));
-            if class.is_alone {
-                alone.extend(members);
-            } else {
-                let nodes = self.memory.nodes(&class.labels).ok_or_else(damaged)?;
-                new.push(NewClass { nodes, members: members.collect() });
-            }
-        }
-        let ledger = view.ledger(&self.memory, change, &self.persons);
+        let ledger = StoredLedger { state: change, layout, memory: &self.memory, persons: &self.persons };
         ledger.look_up_all_pasts()?;
         let refreshed = refresh(&self.memory.standard, &old, &new, |person| ledger.past(person))?;
         let seen = alone.iter().map(|member| ledger.past(member.person)).collect::<Result<Vec<_>, _>>()?;
@@ -302,12 +271,12 @@ impl Compared {
     }
 }
 
-/// What is shown of a fresh version.
+/// What is shown of a new version.
 #[derive(Default)]
 struct Plan {
     old: Vec<OldAtom>,
     new: Vec<NewClass<Arc<Member>>>,
-    /// Who asks for no class, and what readers have seen of them.
+    /// The members who ask for no class, and what readers have seen of them.
     alone: Vec<(Arc<Member>, Past)>,
     refreshed: Refreshed,
 }
@@ -331,17 +300,17 @@ impl Plan {
         self.refreshed.kept.iter().map(|&atom| self.old[atom].class).collect()
     }
 
-    /// What becomes of everybody who is not shown anew.
+    /// The effects for all members who are not shown anew in a crowd.
     fn others(
         &self,
         memory: &Memory,
         persons: &Persons,
         kept: &[KeptRow],
-        members: &Members,
+        members: &[KeyedRow],
         effects: &[Effect],
     ) -> Vec<Effect> {
         let there: HashMap<MemberKey, Option<&Arc<Member>>> =
-            members.iter().map(|(key, _, member)| (*key, member.as_ref())).collect();
+            members.iter().map(|keyed| (keyed.key, keyed.member.as_ref())).collect();
         let shown: BTreeSet<MemberKey> = self.refreshed.atoms.iter().flatten().flatten().copied().collect();
         let kept_atoms: BTreeSet<AtomId> = self.refreshed.kept.iter().map(|&atom| self.old[atom].atom).collect();
         let mut others = Vec::new();
@@ -354,7 +323,7 @@ impl Plan {
                         others.push(Effect::Remember { person: persons.key(&row.name), past: Past::InCrowd });
                     }
                 }
-                // The version leaves them out, and they are in the table.
+                // The row is in the table, but the new version leaves it out.
                 Place::Atom { .. } if is_there && !shown.contains(&key) => {
                     others.push(Effect::Hide { member: row.member.clone() });
                 }
@@ -382,7 +351,7 @@ impl Plan {
         let in_crowds: BTreeSet<u64> =
             self.old.iter().flat_map(|old| &old.members).map(|member| member.member.person.0).collect();
         for (member, past) in &self.alone {
-            // Who was shown in a crowd and is shown alone would be known in the crowd.
+            // A former crowd member who is shown alone would be identified in old answers.
             let was_in_crowd = in_crowds.contains(&member.person.0) || *past == Past::InCrowd;
             if !was_in_crowd && places.get(&member.key) != Some(&Place::Alone) {
                 others.push(Effect::ShowAlone { member: member.as_ref().clone() });
@@ -392,7 +361,7 @@ impl Plan {
         self.find_classes(memory, effects, others)
     }
 
-    /// Gives whoever waits the nearest class, or founds one where there is none.
+    /// Lets members wait at their nearest class, or founds a class if there is none.
     fn find_classes(&self, memory: &Memory, effects: &[Effect], mut others: Vec<Effect>) -> Vec<Effect> {
         let used = effects.iter().filter_map(|effect| match effect {
             Effect::Found { class, .. } => Some(class.0 + 1),

@@ -1,4 +1,4 @@
-//! A change of a materialized view as the verifier sees it: atoms before and after, in texts.
+//! Changes of a materialized view as the verifier sees them: atoms before and after, in texts.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use super::members::tuple_columns;
 use super::memory::{Memory, requirements};
 use crate::view::Definition;
 
-/// Recounts what effects do to atoms.
+/// Has the verifier recount what effects do to atoms.
 ///
 /// # Errors
-/// Where a set of persons that readers can make out does not satisfy what is asked.
+/// If a set of persons that readers can tell apart does not satisfy the requirements.
 pub(super) fn verify(
     definition: &Definition,
     ledger: &StoredLedger<'_>,
@@ -43,9 +43,9 @@ pub(super) fn verify(
     for (atom, (class, before, after)) in &changing.atoms {
         let known = memory.index.get(*class).map(|(nodes, _)| labels_of(memory, nodes));
         let labels = founded.get(class).map(|nodes| labels_of(memory, nodes)).or_else(|| known.clone());
-        let labels = labels.ok_or_else(|| MaterializedError::Damaged { view: definition.name.clone() })?;
+        let labels = labels.ok_or_else(|| ledger.layout.damaged())?;
         let labels_before = known.filter(|_| !founded.contains_key(class));
-        // Who stays in an atom was seen in it; it is asked of newcomers.
+        // Members who stay in an atom were seen in it. Only newcomers must not have been seen elsewhere.
         let seen = if before.is_empty() { ledger.seen(after)? } else { vec![Seen::Never; after.len()] };
         let before = texts.members(before, &vec![Seen::Never; before.len()]);
         let after = texts.members(after, &seen);
@@ -54,13 +54,13 @@ pub(super) fn verify(
     let unverified =
         |problem| MaterializedError::Unverified { view: definition.name.clone(), problem: Box::new(problem) };
     let columns = columns(definition, memory);
-    verify_step(Step { atoms }, &columns, &requirements(definition, &memory.pairs)).map_err(unverified)
+    verify_step(Step { atoms }, &columns, &requirements(definition, &memory.made.pairs)).map_err(unverified)
 }
 
-/// Recounts what effects of a refresh leave shown, beside what was: by persons, and by texts of the time before and after.
+/// Has the verifier recount what a refresh shows, together with what was shown before, in persons and texts of both times.
 ///
 /// # Errors
-/// Where a set of persons that readers of both can make out does not satisfy what is asked.
+/// If a set of persons that readers of both can tell apart does not satisfy the requirements.
 pub(super) fn verify_remade(
     definition: &Definition,
     ledger: &StoredLedger<'_>,
@@ -68,7 +68,7 @@ pub(super) fn verify_remade(
     effects: &[Effect],
 ) -> Result<Verified<Refresh>, MaterializedError> {
     let memory = ledger.memory;
-    let damaged = || MaterializedError::Damaged { view: definition.name.clone() };
+    let damaged = || ledger.layout.damaged();
     let mut before_texts = Texts::of(memory_before);
     let unasked = |members: &[AtomMember]| vec![Seen::Never; members.len()];
     let before =
@@ -105,7 +105,7 @@ pub(super) fn verify_remade(
     }
     let unverified =
         |problem| MaterializedError::Unverified { view: definition.name.clone(), problem: Box::new(problem) };
-    let (columns, requirements) = (columns(definition, memory), requirements(definition, &memory.pairs));
+    let (columns, requirements) = (columns(definition, memory), requirements(definition, &memory.made.pairs));
     verify_refresh(Refresh { before, after }, &columns, &requirements).map_err(unverified)
 }
 
@@ -115,21 +115,21 @@ fn labels_of(memory: &Memory, nodes: &[u32]) -> Vec<String> {
 
 /// What rows show beside quasi labels, with the shares of values when the view was made.
 fn columns(definition: &Definition, memory: &Memory) -> Vec<StepColumn> {
-    let names = tuple_columns(definition, &memory.pairs);
+    let names = tuple_columns(definition, &memory.made.pairs);
     let column = |(position, name): (usize, String)| {
         let counts = memory.made.counts.get(position).into_iter().flatten();
         let held = counts
             .enumerate()
-            .filter_map(|(number, &count)| Some((memory.values[position].text(number as u32)?.clone(), count)));
+            .filter_map(|(number, &count)| Some((memory.values[position].get_index(number)?.clone(), count)));
         StepColumn { name, reference: held.collect() }
     };
     names.into_iter().enumerate().map(column).collect()
 }
 
 impl StoredLedger<'_> {
-    /// Per member whether readers saw something of the person, by what is kept: nothing of the change counts yet.
+    /// For each member, whether readers saw something of the person before this change.
     fn seen(&self, members: &[AtomMember]) -> Result<Vec<Seen>, MaterializedError> {
-        self.look_up_pasts_of(members.iter().map(|member| member.member.person))?;
+        self.look_up_pasts(members.iter().map(|member| member.member.person))?;
         let seen = |member: &AtomMember| {
             Ok(match self.past(member.member.person)? {
                 Past::Nothing => Seen::Never,
@@ -144,7 +144,7 @@ impl StoredLedger<'_> {
 struct Changing<'a> {
     ledger: &'a StoredLedger<'a>,
     newcomers: &'a BTreeMap<MemberKey, Member>,
-    /// Their classes, and who was and is in them.
+    /// For each atom, its class, its members before, and its members after.
     atoms: BTreeMap<AtomId, (ClassId, Vec<AtomMember>, Vec<AtomMember>)>,
 }
 
@@ -188,7 +188,7 @@ impl Changing<'_> {
     }
 }
 
-/// Members in texts, each path and value once.
+/// Turns members into texts. Members with the same path or value share its text.
 struct Texts<'a> {
     memory: &'a Memory,
     /// Per quasi column and node.
@@ -215,7 +215,7 @@ impl<'a> Texts<'a> {
         }
         let mut values = Vec::with_capacity(member.tuple.len());
         for ((of_column, known), &number) in self.memory.values.iter().zip(&mut self.values).zip(&member.tuple) {
-            let text = || of_column.text(number).cloned().flatten().map(Arc::from);
+            let text = || of_column.get_index(number as usize)?.as_deref().map(Arc::from);
             values.push(known.entry(number).or_insert_with(text).clone());
         }
         StepMember { row: member.key.0, person: member.person.0, k: member.k, paths, values, seen }

@@ -1,40 +1,45 @@
-//! What effects of a change do to the hidden tables.
+//! [`Writing`]: writes the effects of a change to the hidden tables.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use datafusion::arrow::array::{
-    ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt32Array,
-};
+use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, UInt32Array};
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::Int64Type;
 use kohort_core::changing::{
-    ClassId, Closing, Departures as Rule, Edit, Effect, Epochs, Ledger, Member, MemberKey, Past,
+    Closing, Departures as Rule, Edit, Effect, Epochs, Ledger, Member, MemberKey, Past, PersonKey,
 };
 use kohort_store::{Change, ScanRequest};
 
+use super::classes::Labelled;
 use super::crowds::Crowds;
 use super::error::MaterializedError;
-use super::follow::{Arrival, Changed, RowState};
+use super::follow::{Arrival, KeyedRow, RowState, current};
 use super::layout::{
-    ATOM, CHOICE, CLASS, IS_ALONE, IS_RESTRICTED, LEAVES, Layout, NAME, NODES, OWN_K, PLACE, SINCE, TEXT, TUPLE,
+    ATOM, CHOICE, CLASS, IS_ALONE, IS_RESTRICTED, LEAVES, Layout, NAME, NODES, NUMBER, OWN_K, PLACE, POSITION, SINCE,
+    TEXT, TUPLE, batch, integers, texts, times, truths,
 };
-use super::ledger::{ALONE, HIDDEN, IN_ATOM, Persons, WAITING, is, past_text};
-use super::memory::Memory;
-use super::{Materialized, step};
+use super::ledger::{ALONE, HIDDEN, IN_ATOM, KeptRow, Persons, StoredLedger, WAITING, is, past_text};
+use super::members::{NewRow, is_restricted};
+use super::memory::{Memory, NO_NODES};
+use super::policies::PolicyRows;
+use super::step;
 use crate::parser::Departures;
 use crate::view::{Definition, ViewError};
 
-/// So many new rows are in memory as they are written.
+/// How many new rows are written at a time.
 pub(super) const ROWS_AT_ONCE: usize = 1 << 16;
 
-/// Effects of one view on their way to its tables.
+/// What is needed to write the effects of a change.
 pub(super) struct Writing<'a> {
-    pub(super) view: &'a Materialized,
+    pub(super) layout: &'a Layout,
     pub(super) memory: &'a mut Memory,
     pub(super) change: &'a Change,
     pub(super) persons: &'a Persons,
-    pub(super) changed: &'a Changed,
+    /// The rows of the view's query from which new rows come.
+    pub(super) rows: &'a RecordBatch,
+    /// The time, in microseconds from 1970.
+    pub(super) now: i64,
 }
 
 /// What becomes of a row.
@@ -45,20 +50,95 @@ pub(super) enum Fate {
 }
 
 impl Writing<'_> {
-    /// All edits at once, verified.
+    /// The hidden tables, as the rules of changing data read them.
+    pub(super) fn ledger(&self) -> StoredLedger<'_> {
+        StoredLedger { state: self.change, layout: self.layout, memory: self.memory, persons: self.persons }
+    }
+
+    /// Finds rows of the view's query among those that the tables have of the same persons. A row that did not change keeps
+    /// its key.
+    pub(super) fn keyed(
+        &mut self,
+        rows: &[NewRow],
+        kept: &[KeptRow],
+        policies: Option<&PolicyRows>,
+    ) -> Result<Vec<KeyedRow>, MaterializedError> {
+        let current = current(kept);
+        let mut next = self.change.next_row(&self.layout.rows)?;
+        let mut keyed = Vec::with_capacity(rows.len());
+        for row in rows {
+            let choice = self.choice(row, policies)?;
+            let key = MemberKey(next.cast_unsigned());
+            let mut member = self.memory.member(row, choice, key, self.persons.shared_key(&row.name));
+            let was = current.get(row.name.as_ref());
+            let same = was.filter(|was| match &member {
+                // A row with values that are in no DGH stays hidden.
+                None => was.nodes == NO_NODES && was.member.k == row.k,
+                // Nodes are compared by their labels, because a refresh may have other trees.
+                Some(member) => {
+                    was.member.k == member.k
+                        && was.member.tuple == member.tuple
+                        && was.nodes == self.memory.nodes_text(&member.nodes)
+                }
+            });
+            let key = same.map_or(key, |was| was.member.key);
+            next += i64::from(same.is_none());
+            member.iter_mut().for_each(|member| member.key = key);
+            keyed.push(KeyedRow { key, was: was.map(|was| was.member.key), choice, member: member.map(Arc::new) });
+        }
+        Ok(keyed)
+    }
+
+    /// Writes the values that got a number since this many were known.
+    pub(super) fn write_values(&self, n_known: &[usize]) -> Result<(), MaterializedError> {
+        let mut new: Vec<(usize, usize, Option<&String>)> = Vec::new();
+        for (position, (values, &n_known)) in self.memory.values.iter().zip(n_known).enumerate() {
+            let values = values.iter().enumerate().skip(n_known);
+            new.extend(values.map(|(number, text)| (position, number, text.as_ref())));
+        }
+        if !new.is_empty() {
+            let columns = [
+                (POSITION, integers(new.iter().map(|(position, ..)| *position as i64))),
+                (NUMBER, integers(new.iter().map(|(_, number, _)| *number as i64))),
+                (TEXT, texts(new.iter().map(|(.., text)| *text))),
+            ];
+            self.change.insert(&self.layout.values, &batch(columns))?;
+        }
+        Ok(())
+    }
+
+    /// The number of the choices of a row's person. New choices are written.
+    pub(super) fn choice(
+        &mut self,
+        row: &NewRow,
+        policies: Option<&PolicyRows>,
+    ) -> Result<Option<i64>, MaterializedError> {
+        let (Some(rows), Some(policy)) = (policies, row.policy) else { return Ok(None) };
+        let content = rows.content(&row.name);
+        if let Some(&(number, _)) = self.memory.choices.get(&content) {
+            return Ok(Some(number));
+        }
+        let number = self.memory.choices.len() as i64;
+        let is_restricted = is_restricted(&self.layout.definition, &self.memory.made.marked, &rows.policies, policy);
+        self.change.insert(&self.layout.choices, &rows.numbered(&row.name, number, is_restricted))?;
+        self.memory.choices.insert(content, (number, is_restricted));
+        self.memory.restricting.extend(is_restricted.then_some(number));
+        Ok(Some(number))
+    }
+
+    /// Decides what all edits do together, has that verified, and writes it.
     pub(super) fn epoch(
         &mut self,
         edits: Vec<Edit>,
         arrivals: BTreeMap<MemberKey, Arrival<'_>>,
     ) -> Result<(), ViewError> {
-        let definition = &self.view.definition;
+        let definition = &self.layout.definition;
         let departures = match definition.clauses.departures.unwrap_or_default() {
             Departures::Batch => Rule::Batch,
             Departures::Withdraw => Rule::Withdraw,
         };
         let (step, effects) = {
-            let memory: &Memory = self.memory;
-            let ledger = self.view.ledger(memory, self.change, self.persons);
+            let (memory, ledger): (&Memory, _) = (self.memory, self.ledger());
             let (trees, index, standard) = (&memory.trees, &memory.index, &memory.standard);
             let rule = Epochs { trees, index, standard, departures, closing: closing(definition) };
             let effects = rule.apply(&ledger, edits)?;
@@ -69,8 +149,8 @@ impl Writing<'_> {
         self.write(&Crowds::of_step(&step), &effects, arrivals)
     }
 
-    /// Writes effects and the rows that came. Who is in which crowd is written as `crowds` have it; of the effects only
-    /// what becomes of everybody else is taken, and whatever they say of crowds beside that is refused.
+    /// Writes effects and the rows that came. Crowds are written only as the verified `crowds` say. Effects decide about all
+    /// other rows, and an effect that says more about a crowd than `crowds` is refused.
     pub(super) fn write(
         &mut self,
         crowds: &Crowds,
@@ -79,19 +159,18 @@ impl Writing<'_> {
     ) -> Result<(), ViewError> {
         let mut fates: BTreeMap<MemberKey, Fate> = BTreeMap::new();
         let mut leaving = Vec::new();
-        let mut pasts: BTreeMap<String, Past> = BTreeMap::new();
+        let mut pasts: BTreeMap<PersonKey, Past> = BTreeMap::new();
         let mut restricted: BTreeSet<i64> = BTreeSet::new();
         let mut is_seen = false;
-        let view = self.view;
-        let unproven = || MaterializedError::Damaged { view: view.definition.name.clone() };
-        self.memory.recount(effects);
+        let layout = self.layout;
+        let proven = |is_proven: bool| if is_proven { Ok(()) } else { Err(layout.damaged()) };
         for effect in effects {
             is_seen |= !matches!(effect, Effect::Wait { .. } | Effect::Hide { .. } | Effect::Remember { .. });
             match effect {
                 Effect::Found { class, nodes } => {
-                    // A class that shows nobody yet has been verified with no labels.
+                    // A class that shows nobody yet was not verified, so `crowds` has no labels of it.
                     let labels = crowds.labels(*class).cloned().unwrap_or_else(|| self.memory.labels(nodes));
-                    self.put_class(*class, labels)?;
+                    self.put_class(signed(class.0), false, labels)?;
                 }
                 Effect::Wait { class, member } => {
                     let state = RowState { place: WAITING, class: Some(signed(class.0)), atom: None };
@@ -108,56 +187,56 @@ impl Writing<'_> {
                     let state = RowState { place: ALONE, class: Some(class), atom: None };
                     fates.insert(member.key, Fate::At(state));
                 }
-                Effect::Admit { class, atom, members } if !crowds.admit_all(*class, *atom, members) => {
-                    return Err(unproven().into());
-                }
-                Effect::Admit { class, atom, .. } => {
+                Effect::Admit { class, atom, members } => {
+                    proven(crowds.admit_all(*class, *atom, members))?;
                     self.memory.counters.next_atom = self.memory.counters.next_atom.max(atom.0 + 1);
-                    // We don't look up the choices of rows that waited, so the class is taken for restricted.
+                    // We don't look up the choices of rows that waited, so the class counts as restricted.
                     if !self.memory.restricting.is_empty() {
                         restricted.insert(signed(class.0));
                     }
                 }
-                Effect::Leave { member } => leaving.push(*member),
-                Effect::Remove { members, .. } if !crowds.remove_all(members) => return Err(unproven().into()),
-                Effect::Remove { members, .. } => fates.extend(members.iter().map(|key| (*key, Fate::Gone))),
-                Effect::Withdraw { gone, survivors, .. }
-                    if !crowds.remove_all(gone) || !crowds.remove_all(survivors) =>
-                {
-                    return Err(unproven().into());
+                Effect::Leave { member } => leaving.push(signed(member.0)),
+                Effect::Remove { members, .. } => {
+                    proven(crowds.remove_all(members))?;
+                    fates.extend(members.iter().map(|key| (*key, Fate::Gone)));
                 }
                 Effect::Withdraw { gone, survivors, .. } => {
+                    proven(crowds.remove_all(gone) && crowds.remove_all(survivors))?;
                     fates.extend(gone.iter().map(|key| (*key, Fate::Gone)));
                     fates.extend(survivors.iter().map(|key| (*key, Fate::At(RowState::HIDDEN))));
                 }
-                Effect::Dissolve { class } => self.drop_class(signed(class.0))?,
+                Effect::Dissolve { class } => {
+                    self.change
+                        .delete(&layout.classes, &self.class_rows(signed(class.0))?)
+                        .map_err(MaterializedError::Store)?;
+                }
                 Effect::Forget { member } => drop(fates.insert(*member, Fate::Gone)),
-                Effect::Remember { person, past } => drop(pasts.insert(self.persons.name(*person), *past)),
+                Effect::Remember { person, past } => drop(pasts.insert(*person, *past)),
             }
         }
-        // Whoever was verified to be out of a crowd must not stay in it.
-        if crowds.removed().any(|key| !fates.contains_key(&key)) {
-            return Err(unproven().into());
-        }
+        // A row that was verified to be out of its crowd must not stay in it.
+        proven(crowds.removed().all(|key| fates.contains_key(&key)))?;
         fates.extend(crowds.admitted().map(|(key, state)| (key, Fate::At(state))));
-        for (key, fate) in &fates {
-            if let Fate::At(RowState { place: IN_ATOM | ALONE, class: Some(class), .. }) = fate {
-                self.memory.joined.insert(*class);
-            }
-            // Whatever becomes of a row that readers have in memory, they must not show it by that any more.
-            if let Some(was) = self.memory.kept.as_ref().and_then(|kept| kept.class_of(signed(key.0))) {
-                self.memory.joined.insert(was);
-                is_seen = true;
-            }
-        }
+        // Readers must not show the rows of these classes from memory any more.
+        let old_rows = fates.keys().filter(|key| !arrivals.contains_key(key)).map(|key| signed(key.0)).collect();
+        let shown_in = self.shown_in(old_rows)?;
+        is_seen |= !shown_in.is_empty();
+        self.memory.changed.extend(shown_in.values());
+        self.memory.changed.extend(fates.values().filter_map(|fate| match fate {
+            Fate::At(RowState { place: IN_ATOM | ALONE, class, .. }) => *class,
+            Fate::At(_) | Fate::Gone => None,
+        }));
         for (key, arrival) in &mut arrivals {
             if let Some(Fate::At(state)) = fates.remove(key) {
                 arrival.state = state;
             }
         }
         self.insert_rows(&arrivals)?;
-        self.move_rows(&fates)?;
-        self.mark_leaving(&leaving)?;
+        self.move_rows(&fates, &shown_in)?;
+        self.update_rows(
+            &leaving,
+            [(LEAVES, truths(leaving.iter().map(|_| true))), (SINCE, times(self.now, leaving.len()))],
+        )?;
         self.remember(&pasts)?;
         for class in restricted {
             self.restrict(class)?;
@@ -167,137 +246,130 @@ impl Writing<'_> {
     }
 
     pub(super) fn insert_rows(&self, arrivals: &BTreeMap<MemberKey, Arrival<'_>>) -> Result<(), ViewError> {
-        let (Some((first, _)), layout) = (arrivals.first_key_value(), &self.view.layout) else { return Ok(()) };
+        let (Some((first, _)), layout) = (arrivals.first_key_value(), self.layout) else { return Ok(()) };
         let rows: Vec<&Arrival<'_>> = arrivals.values().collect();
         let mut next = signed(first.0);
         for rows in rows.chunks(ROWS_AT_ONCE) {
-            let inserted = rows_batch(layout, self.memory, &self.changed.rows, rows, self.changed.now)?;
+            let inserted = self.rows_batch(rows);
             let numbers = self.change.insert(&layout.rows, &inserted).map_err(MaterializedError::Store)?;
-            // A row's key is the number it was going to get.
+            // The key of a row was chosen as the number that the store would give it.
             if numbers != (next..next + rows.len() as i64) {
-                return Err(MaterializedError::Damaged { view: self.view.definition.name.clone() }.into());
+                return Err(layout.damaged().into());
             }
             next = numbers.end;
         }
         Ok(())
     }
 
-    pub(super) fn move_rows(&self, fates: &BTreeMap<MemberKey, Fate>) -> Result<(), MaterializedError> {
-        let (mut gone, mut moved, mut states, mut out) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    fn move_rows(
+        &self,
+        fates: &BTreeMap<MemberKey, Fate>,
+        shown_in: &BTreeMap<i64, i64>,
+    ) -> Result<(), MaterializedError> {
+        let (mut gone, mut moved, mut states, mut hiding) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (key, fate) in fates {
+            let number = signed(key.0);
             match fate {
-                Fate::Gone => gone.push(signed(key.0)),
+                Fate::Gone => gone.push(number),
                 Fate::At(state) => {
-                    moved.push(signed(key.0));
+                    moved.push(number);
                     states.push(*state);
-                    out.extend(matches!(state.place, WAITING | HIDDEN).then_some(signed(key.0)));
+                    let is_out = matches!(state.place, WAITING | HIDDEN);
+                    hiding.extend((is_out && shown_in.contains_key(&number)).then_some(number));
                 }
             }
         }
-        let rows = &self.view.layout.rows;
-        let hiding = self.shown_of(out)?;
-        if !hiding.is_empty() {
-            let since: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![self.changed.now; hiding.len()]));
-            self.change.update(rows, &hiding, &batch([(SINCE, since)]))?;
-        }
+        self.update_rows(&hiding, [(SINCE, times(self.now, hiding.len()))])?;
         if !gone.is_empty() {
-            self.change.delete(rows, &gone)?;
+            self.change.delete(&self.layout.rows, &gone)?;
         }
-        if !moved.is_empty() {
-            let [place, class, atom] = state_columns(&states);
-            let columns = batch([(PLACE, place), (CLASS, class), (ATOM, atom)]);
-            self.change.update(rows, &moved, &columns)?;
+        self.update_rows(&moved, state_columns(&states))
+    }
+
+    fn update_rows<const N: usize>(
+        &self,
+        numbers: &[i64],
+        columns: [(&str, ArrayRef); N],
+    ) -> Result<(), MaterializedError> {
+        if !numbers.is_empty() {
+            self.change.update(&self.layout.rows, numbers, &batch(columns))?;
         }
         Ok(())
     }
 
-    /// Those of some rows that are shown, as the table has it.
-    fn shown_of(&self, numbers: Vec<i64>) -> Result<Vec<i64>, MaterializedError> {
+    /// The classes of those of some rows that the table shows, by their numbers.
+    fn shown_in(&self, numbers: Vec<i64>) -> Result<BTreeMap<i64, i64>, MaterializedError> {
+        let mut shown = BTreeMap::new();
         if numbers.is_empty() {
-            return Ok(numbers);
+            return Ok(shown);
         }
-        let (columns, numbers) = (Some(vec![PLACE.to_owned()]), Some(numbers));
+        let (columns, numbers) = (Some(vec![PLACE.to_owned(), CLASS.to_owned()]), Some(numbers));
         let request = ScanRequest { columns, with_rowid: true, numbers, ..ScanRequest::default() };
-        let mut shown = Vec::new();
-        for batch in self.change.scan(&self.view.layout.rows, &request)? {
+        for batch in self.change.scan(&self.layout.rows, &request)? {
             let batch = batch?;
-            let integers = |column: usize| batch.column(column).as_primitive::<Int64Type>().values().iter().copied();
-            let is_shown = |place: i64| matches!(place, IN_ATOM | ALONE);
-            shown.extend(integers(0).zip(integers(1)).filter(|(_, place)| is_shown(*place)).map(|(number, _)| number));
+            let integers = |column: usize| batch.column(column).as_primitive::<Int64Type>();
+            let (numbers, places, classes) = (integers(0), integers(1), integers(2));
+            let is_shown = |row: &usize| matches!(places.value(*row), IN_ATOM | ALONE);
+            let rows = (0..batch.num_rows()).filter(is_shown);
+            shown.extend(rows.map(|row| (numbers.value(row), classes.value(row))));
         }
         Ok(shown)
     }
 
-    fn mark_leaving(&self, keys: &[MemberKey]) -> Result<(), MaterializedError> {
-        if keys.is_empty() {
-            return Ok(());
+    /// Keeps what readers have seen of persons.
+    pub(super) fn remember(&self, pasts: &BTreeMap<PersonKey, Past>) -> Result<(), MaterializedError> {
+        let (layout, persons) = (self.layout, self.persons);
+        self.ledger().look_up_pasts(pasts.keys().copied())?;
+        let mut new: Vec<(PersonKey, Past, &str)> = Vec::new();
+        for (&person, &past) in pasts {
+            let Some(text) = past_text(past) else { continue };
+            let Some((row, _)) = persons.past(person) else {
+                new.push((person, past, text));
+                continue;
+            };
+            self.change.update(&layout.past, &[row], &batch([(TEXT, texts([Some(text)].into_iter()))]))?;
+            persons.note_past(person, row, past);
         }
-        let numbers: Vec<i64> = keys.iter().map(|key| signed(key.0)).collect();
-        let leaves: ArrayRef = Arc::new(BooleanArray::from(vec![true; keys.len()]));
-        let since: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![self.changed.now; keys.len()]));
-        Ok(self.change.update(&self.view.layout.rows, &numbers, &batch([(LEAVES, leaves), (SINCE, since)]))?)
-    }
-
-    pub(super) fn remember(&self, pasts: &BTreeMap<String, Past>) -> Result<(), MaterializedError> {
-        let layout = &self.view.layout;
-        let (mut names, mut texts) = (Vec::new(), Vec::new());
-        let is_first = pasts.len() > 1 && self.change.count(&layout.past)? == 0;
-        let ledger = self.view.ledger(self.memory, self.change, self.persons);
-        for (name, past) in pasts {
-            let Some(text) = past_text(*past) else { continue };
-            self.persons.note_past(name, *past);
-            match if is_first { None } else { ledger.past_row(name)? } {
-                Some((number, _)) => {
-                    let text: ArrayRef = Arc::new(StringArray::from(vec![text]));
-                    self.change.update(&layout.past, &[number], &batch([(TEXT, text)]))?;
-                }
-                None => {
-                    names.push(name.as_str());
-                    texts.push(text);
-                }
-            }
-        }
-        if !names.is_empty() {
-            let (names, texts): (ArrayRef, ArrayRef) =
-                (Arc::new(StringArray::from(names)), Arc::new(StringArray::from(texts)));
-            self.change.insert(&layout.past, &batch([(NAME, names), (TEXT, texts)]))?;
+        if !new.is_empty() {
+            let names = texts(new.iter().map(|(person, ..)| Some(persons.name(*person))));
+            let texts = texts(new.iter().map(|(.., text)| Some(text)));
+            let rows = self.change.insert(&layout.past, &batch([(NAME, names), (TEXT, texts)]))?;
+            rows.zip(new).for_each(|(row, (person, past, _))| persons.note_past(person, row, past));
         }
         Ok(())
     }
 
-    /// Takes whoever has another name now for somebody who was seen: readers may know whom they were shown as.
+    /// Treats persons with a new identifier as seen, because readers may know them by the old one.
     pub(super) fn remember_renamed<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<(), MaterializedError> {
-        let mut pasts: BTreeMap<String, Past> = BTreeMap::new();
-        let ledger = self.view.ledger(self.memory, self.change, self.persons);
-        for name in names {
-            if ledger.past(self.persons.key(name))? == Past::Nothing {
-                pasts.insert(name.to_owned(), Past::InCrowd);
+        let mut pasts: BTreeMap<PersonKey, Past> = BTreeMap::new();
+        let ledger = self.ledger();
+        for person in names.map(|name| self.persons.key(name)) {
+            if ledger.past(person)? == Past::Nothing {
+                pasts.insert(person, Past::InCrowd);
             }
         }
         self.remember(&pasts)
     }
 
-    /// A new class with these labels.
-    fn put_class(&mut self, class: ClassId, labels: Vec<Option<String>>) -> Result<(), MaterializedError> {
-        self.memory.counters.next_class = self.memory.counters.next_class.max(class.0 + 1);
-        self.memory.touched.push((signed(class.0), false, labels.clone()));
-        let layout = &self.view.layout;
-        let founded = class_batch(layout, &[(signed(class.0), false, labels)], &HashSet::new());
-        self.change.insert(&layout.classes, &founded)?;
+    /// Adds a class with these labels.
+    fn put_class(&mut self, class: i64, is_alone: bool, labels: Vec<Option<String>>) -> Result<(), MaterializedError> {
+        let next_class = &mut self.memory.counters.next_class;
+        *next_class = (class.cast_unsigned() + 1).max(*next_class);
+        let class = (class, is_alone, labels);
+        let row = class_batch(self.layout, std::slice::from_ref(&class), &HashSet::new());
+        self.change.insert(&self.layout.classes, &row)?;
+        self.memory.founded.push(class);
         Ok(())
     }
 
-    /// The class of rows that show these labels by themselves.
+    /// The class of rows that are shown by themselves with these labels.
     fn alone_class(&mut self, nodes: &[u32]) -> Result<i64, MaterializedError> {
         let labels = self.memory.labels(nodes);
         if let Some(&class) = self.memory.alone.get(&labels) {
             return Ok(class);
         }
         let class = signed(self.memory.counters.next_class);
-        self.memory.counters.next_class += 1;
-        let layout = &self.view.layout;
-        self.change.insert(&layout.classes, &class_batch(layout, &[(class, true, labels.clone())], &HashSet::new()))?;
-        self.memory.touched.push((class, true, labels.clone()));
+        self.put_class(class, true, labels.clone())?;
         self.memory.alone.insert(labels, class);
         Ok(class)
     }
@@ -308,12 +380,8 @@ impl Writing<'_> {
         }
         self.memory.newly_restricted.push(class);
         let numbers = self.class_rows(class)?;
-        let restricted: ArrayRef = Arc::new(BooleanArray::from(vec![true; numbers.len()]));
-        Ok(self.change.update(&self.view.layout.classes, &numbers, &batch([(IS_RESTRICTED, restricted)]))?)
-    }
-
-    fn drop_class(&self, class: i64) -> Result<(), MaterializedError> {
-        Ok(self.change.delete(&self.view.layout.classes, &self.class_rows(class)?)?)
+        let restricted = truths(numbers.iter().map(|_| true));
+        Ok(self.change.update(&self.layout.classes, &numbers, &batch([(IS_RESTRICTED, restricted)]))?)
     }
 
     fn class_rows(&self, class: i64) -> Result<Vec<i64>, MaterializedError> {
@@ -324,17 +392,42 @@ impl Writing<'_> {
             ..ScanRequest::default()
         };
         let mut numbers = Vec::new();
-        for batch in self.change.scan(&self.view.layout.classes, &request)? {
+        for batch in self.change.scan(&self.layout.classes, &request)? {
             numbers.extend(batch?.column(0).as_primitive::<Int64Type>().values());
         }
         Ok(numbers)
     }
+
+    /// New rows as rows of their table.
+    fn rows_batch(&self, rows: &[&Arrival<'_>]) -> RecordBatch {
+        let states: Vec<RowState> = rows.iter().map(|row| row.state).collect();
+        let json = |text: &dyn Fn(&Member) -> String| {
+            texts(rows.iter().map(|row| Some(row.member.as_deref().map_or(NO_NODES.to_owned(), text))))
+        };
+        let nodes = |member: &Member| self.memory.nodes_text(&member.nodes);
+        let tuple = |member: &Member| serde_json::to_string(&member.tuple).expect("numbers are JSON");
+        let name = (NAME, texts(rows.iter().map(|row| Some(&row.row.name))));
+        let fixed = [
+            (LEAVES, truths(rows.iter().map(|_| false))),
+            (SINCE, times(self.now, rows.len())),
+            (OWN_K, integers(rows.iter().map(|row| i64::from(row.row.k)))),
+            (NODES, json(&nodes)),
+            (TUPLE, json(&tuple)),
+            (CHOICE, integers(rows.iter().map(|row| row.choice))),
+        ];
+        let places = UInt32Array::from_iter_values(rows.iter().map(|row| row.row.place as u32));
+        let cells = self.layout.cells.iter().zip(self.rows.columns()).map(|(name, column)| {
+            let taken = take(column, &places, None).expect("places are of the batch");
+            (name.as_str(), taken)
+        });
+        batch([name].into_iter().chain(state_columns(&states)).chain(fixed).chain(cells))
+    }
 }
 
-/// When those who wait are counted. Where values are asked for, the moment at which a crowd is shown must not depend on
-/// them; twice as many as are needed make it likely that their values suffice.
+/// When waiting members are checked for a new crowd. If there are requirements on values, that moment must not depend on the
+/// values. So a crowd is tried only once twice as many members wait as are needed, which makes it likely to satisfy them.
 fn closing(definition: &Definition) -> Closing {
-    if definition.clauses.l.is_none() && definition.clauses.t.is_none() {
+    if !definition.clauses.asks_of_values() {
         return Closing::Earliest;
     }
     Closing::BySize(2 * definition.clauses.k.unwrap_or(0).max(definition.clauses.l.unwrap_or(0)).max(2))
@@ -344,75 +437,24 @@ fn signed(number: u64) -> i64 {
     number.cast_signed()
 }
 
-/// Columns as a batch. Whether a value may be missing is the store's to say.
-pub(super) fn batch<'n>(columns: impl IntoIterator<Item = (&'n str, ArrayRef)>) -> RecordBatch {
-    let columns = columns.into_iter().map(|(name, column)| (name, column, true));
-    RecordBatch::try_from_iter_with_nullable(columns).expect("columns are of one length")
-}
-
 /// Classes as rows of their table.
-pub(super) fn class_batch(
-    layout: &Layout,
-    classes: &[(i64, bool, Vec<Option<String>>)],
-    are_restricted: &HashSet<i64>,
-) -> RecordBatch {
-    let numbers: ArrayRef = Arc::new(classes.iter().map(|(class, ..)| Some(*class)).collect::<Int64Array>());
-    let alone: ArrayRef = Arc::new(classes.iter().map(|(_, alone, _)| Some(*alone)).collect::<BooleanArray>());
-    let restricted: Vec<bool> = classes.iter().map(|(number, ..)| are_restricted.contains(number)).collect();
-    let restricted: ArrayRef = Arc::new(BooleanArray::from(restricted));
+pub(super) fn class_batch(layout: &Layout, classes: &[Labelled], are_restricted: &HashSet<i64>) -> RecordBatch {
+    let fixed = [
+        (CLASS, integers(classes.iter().map(|(number, ..)| *number))),
+        (IS_ALONE, truths(classes.iter().map(|(_, is_alone, _)| *is_alone))),
+        (IS_RESTRICTED, truths(classes.iter().map(|(number, ..)| are_restricted.contains(number)))),
+    ];
     let labels = layout.labels.iter().enumerate().map(|(column, name)| {
         let labels = classes.iter().map(|(.., labels)| labels[column].as_deref());
-        (name.as_str(), Arc::new(labels.collect::<StringArray>()) as ArrayRef)
+        (name.as_str(), texts(labels))
     });
-    let fixed = [(CLASS, numbers), (IS_ALONE, alone), (IS_RESTRICTED, restricted)];
     batch(fixed.into_iter().chain(labels))
 }
 
-fn state_columns(states: &[RowState]) -> [ArrayRef; 3] {
+fn state_columns(states: &[RowState]) -> [(&'static str, ArrayRef); 3] {
     [
-        Arc::new(states.iter().map(|state| Some(state.place)).collect::<Int64Array>()),
-        Arc::new(states.iter().map(|state| state.class).collect::<Int64Array>()),
-        Arc::new(states.iter().map(|state| state.atom).collect::<Int64Array>()),
+        (PLACE, integers(states.iter().map(|state| state.place))),
+        (CLASS, integers(states.iter().map(|state| state.class))),
+        (ATOM, integers(states.iter().map(|state| state.atom))),
     ]
-}
-
-/// New rows as rows of their table.
-pub(super) fn rows_batch(
-    layout: &Layout,
-    memory: &Memory,
-    query: &RecordBatch,
-    rows: &[&Arrival<'_>],
-    now: i64,
-) -> Result<RecordBatch, ViewError> {
-    let states: Vec<RowState> = rows.iter().map(|row| row.state).collect();
-    let [place, class, atom] = state_columns(&states);
-    let names: ArrayRef = Arc::new(rows.iter().map(|row| Some(row.row.name.as_ref())).collect::<StringArray>());
-    let leaves: ArrayRef = Arc::new(BooleanArray::from(vec![false; rows.len()]));
-    let since: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![now; rows.len()]));
-    let k: ArrayRef = Arc::new(rows.iter().map(|row| Some(i64::from(row.row.k))).collect::<Int64Array>());
-    let json =
-        |text: &dyn Fn(&Member) -> String, row: &Arrival<'_>| row.member.as_deref().map_or("[]".to_owned(), text);
-    let nodes = |member: &Member| serde_json::to_string(&memory.labels(&member.nodes)).expect("texts are JSON");
-    let tuple = |member: &Member| serde_json::to_string(&member.tuple).expect("numbers are JSON");
-    let nodes: ArrayRef = Arc::new(rows.iter().map(|row| Some(json(&nodes, row))).collect::<StringArray>());
-    let tuples: ArrayRef = Arc::new(rows.iter().map(|row| Some(json(&tuple, row))).collect::<StringArray>());
-    let choice: ArrayRef = Arc::new(rows.iter().map(|row| row.choice).collect::<Int64Array>());
-    let fixed = [
-        (NAME, names),
-        (PLACE, place),
-        (CLASS, class),
-        (ATOM, atom),
-        (LEAVES, leaves),
-        (SINCE, since),
-        (OWN_K, k),
-        (NODES, nodes),
-        (TUPLE, tuples),
-        (CHOICE, choice),
-    ];
-    let places: UInt32Array = rows.iter().map(|row| row.row.place as u32).collect::<Vec<_>>().into();
-    let cells = layout.cells.iter().zip(query.columns()).map(|(name, column)| {
-        let taken = take(column, &places, None).expect("places are of the batch");
-        (name.as_str(), taken)
-    });
-    Ok(batch(fixed.into_iter().chain(cells)))
 }

@@ -1,31 +1,34 @@
-//! [`Version::block`]: from private rows fetched for a reader to a verified block of the view.
+//! [`Version::block`]: from private rows that were fetched for a reader to a verified block of the view.
 //!
 //! # Guarantee
-//! Classes leave whole and as they were verified, or nothing does ([`ViewError::Stale`]). Rows stand in the order of
-//! what they show: nothing of the order they were read in, or of identifiers, is left.
+//! Classes leave whole and as they were verified, or not at all ([`ViewError::Stale`]). Rows are sorted by what they show,
+//! so their order tells nothing about identifiers or about the order in which they were read.
 //! # Deviations
-//! With `DISCLOSURE CLASS` a refusal makes the column say nothing for the whole class: the label of everything where
-//! the column has labels, null elsewhere. Who gave a reader's purpose and recipient nothing refuses everything.
+//! With `DISCLOSURE CLASS` one refusal hides the column for the whole class: a column of labels then shows the label of
+//! everything, another column null. A person whose policy does not name the reader's purpose and recipient refuses
+//! everything.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, RecordBatch, UInt32Array};
-use datafusion::arrow::compute::take;
-use datafusion::arrow::row::{RowConverter, SortField};
+use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, UInt32Array};
+use datafusion::arrow::compute::{nullif, take};
+use datafusion::arrow::row::Rows;
 use kohort_io::{PrivateRows, VerifiedRows};
 use kohort_model::{ALONE, Block, BlockCells, Consent, Disclosure, NULL, Requirement, Role, Table, Texts};
 use kohort_verify::verify_block;
 use rayon::prelude::*;
 
+use super::choose::{LabelComparison, Labels};
 use crate::view::consent::Wishes;
 use crate::view::materialized::StoredRead;
 use crate::view::version::build::read_private;
+use crate::view::version::digest::row_bytes;
 use crate::view::version::directory::{Assigned, Directory, Found};
 use crate::view::version::raise::raised_label;
 use crate::view::{Reader, Version, ViewError};
 
-/// So many rows are not handed to other threads: that would take longer than showing them.
+/// Fewer rows than this are not handed to other threads, because that would take longer than showing them.
 const FEW_ROWS: usize = 1 << 12;
 
 /// The classes a query reads.
@@ -33,44 +36,32 @@ const FEW_ROWS: usize = 1 << 12;
 pub enum Chosen {
     /// All.
     All,
-    /// These, ascending.
+    /// The classes of these numbers, ascending.
     Classes(Vec<u32>),
-    /// Those of which all rows are at hand; the others wait for theirs.
+    /// The classes all of whose rows are there. The rows of other classes wait.
     Complete,
 }
 
-/// What came of some private rows.
+/// The result for some private rows.
 pub(in crate::view) struct Shown {
-    /// Rows that may leave.
+    /// The verified rows; `None` if there is none.
     pub(in crate::view) block: Option<VerifiedRows>,
-    /// Private rows that wait for others of their classes.
+    /// The private rows that wait for other rows of their classes.
     pub(in crate::view) waiting: Vec<u32>,
 }
 
-/// Which of the chosen classes answer, where that depends on the values of their members.
-#[derive(Clone, Copy)]
-pub(in crate::view) struct Matching<'a> {
-    /// The columns that are compared, bit by bit. Who refuses one of them matches nothing.
-    pub(in crate::view) columns: u64,
-    /// Whether each of some rows matches by its own values.
-    pub(in crate::view) matches: &'a RowMatcher<'a>,
-}
-
-/// Whether each of some rows of a table matches.
-type RowMatcher<'a> = dyn Fn(&Table, &[u32]) -> Result<Vec<bool>, ViewError> + 'a;
-
 impl Version {
-    /// The rows of the chosen classes as a reader sees them. `rows` holds all rows of those classes, and perhaps others.
+    /// The rows of the chosen classes as a reader sees them. `rows` has all rows of those classes, and perhaps others.
     ///
     /// # Errors
-    /// Where the rows are not those that were verified.
+    /// [`ViewError::Stale`] if the rows are not those that were verified.
     pub(in crate::view) fn block(
         &self,
         directory: &Directory,
         rows: &RecordBatch,
         reader: Reader,
         chosen: &Chosen,
-        matching: Option<Matching<'_>>,
+        matching: Option<&LabelComparison>,
     ) -> Result<Shown, ViewError> {
         let definition = &self.definition;
         let mut private = read_private(definition, rows, &self.fingerprint)?;
@@ -97,36 +88,35 @@ impl Version {
         let places = rows_where(true);
         let waiting = if matches!(chosen, Chosen::Complete) { rows_where(false) } else { Vec::new() };
 
-        let policies = self.policies.as_deref();
-        let wishes = match directory.policies_of(&person_of_row) {
-            Some(policy_of_row) => Wishes { policy_of_row },
-            None => Wishes::of(definition, policies, rows),
-        };
+        let wishes = Wishes { policy_of_row: directory.policies_of(&person_of_row) };
         let placed = PlacedRows { private: Arc::new(private), wishes, class_of_row: &class_of_row, places };
         let block = self.verified(directory, placed, reader, matching)?;
         Ok(Shown { block, waiting })
     }
 
-    /// The rows of classes that a store keeps, as a reader sees them.
+    /// The rows of classes that a store keeps, as a reader sees them; `None` if there is no row.
     ///
     /// # Errors
-    /// Where what is kept does not hold.
-    pub(in crate::view) fn stored_block(&self, stored: &StoredRead, reader: Reader) -> Result<Shown, ViewError> {
+    /// If the rows can't be verified.
+    pub(in crate::view) fn stored_block(
+        &self,
+        stored: &StoredRead,
+        reader: Reader,
+    ) -> Result<Option<VerifiedRows>, ViewError> {
         let StoredRead { private, class_of_row, policy_of_row, .. } = stored;
         let wishes = Wishes { policy_of_row: policy_of_row.clone() };
         let places = (0..private.table().n_rows as u32).collect();
         let placed = PlacedRows { private: Arc::clone(private), wishes, class_of_row, places };
-        let block = self.verified(self.directory(reader.pair), placed, reader, None)?;
-        Ok(Shown { block, waiting: Vec::new() })
+        self.verified(self.directory(reader.pair), placed, reader, None)
     }
 
-    /// Some rows as a reader sees them, verified; `None` where there is none.
+    /// Some rows as a reader sees them, verified; `None` if there is none.
     fn verified(
         &self,
         directory: &Directory,
         placed: PlacedRows<'_>,
         reader: Reader,
-        matching: Option<Matching<'_>>,
+        matching: Option<&LabelComparison>,
     ) -> Result<Option<VerifiedRows>, ViewError> {
         let PlacedRows { private, wishes, class_of_row, mut places } = placed;
         let (definition, policies, table) = (&self.definition, self.policies.as_deref(), private.table());
@@ -137,7 +127,7 @@ impl Version {
         let k = wishes.k(definition, policies, pair, table.n_rows);
         let consent = wishes.consent(definition, policies, reader, k.into_iter().map(|k| k.unwrap_or(0)).collect());
         if let Some(matching) = matching {
-            places = matching.rows(table, &consent, definition.clauses.disclosure, class_of_row, places)?;
+            places = self.matching_rows(matching, table, &consent, class_of_row, places)?;
         }
         if places.is_empty() {
             return Ok(None);
@@ -149,8 +139,37 @@ impl Version {
         verified.map(Some).map_err(ViewError::Unverified)
     }
 
-    /// What is asked of a block. What compares a class with the whole view was verified when the version was built,
-    /// and the class is the same.
+    /// The rows of the classes that answer with ANSWERS MATCHING: a row in them satisfies the comparison by its own values
+    /// and refuses no compared column, or the class hides a compared column.
+    fn matching_rows(
+        &self,
+        comparison: &LabelComparison,
+        table: &Table,
+        consent: &Consent,
+        class_of_row: &[u32],
+        places: Vec<u32>,
+    ) -> Result<Vec<u32>, ViewError> {
+        let definition = &self.definition;
+        let own = |position: usize| {
+            let column = &table.columns[position];
+            (&column.texts, places.iter().map(|&row| column.ids[row as usize]).collect())
+        };
+        let values = Labels(definition.with_role(Role::Quasi).into_iter().map(own).collect());
+        let found = values.satisfying(definition, comparison);
+        let found = found.map_err(|error| definition.failed(error))?;
+        let found = found.ok_or_else(|| ViewError::fault(&definition.name))?;
+        let mut answers: HashMap<u32, bool> = HashMap::new();
+        for (&row, found) in places.iter().zip(found) {
+            let is_refused = consent.refused[row as usize] & comparison.columns != 0;
+            // A class that hides the column answers by its label, whatever the values of its members are.
+            let answer = if is_refused { definition.clauses.disclosure == Disclosure::Class } else { found };
+            *answers.entry(class_of_row[row as usize]).or_default() |= answer;
+        }
+        Ok(places.into_iter().filter(|&row| answers[&class_of_row[row as usize]]).collect())
+    }
+
+    /// The requirements on a block. Requirements that compare a class with the whole view were verified when the version
+    /// was built, and the class is still the same.
     fn requirements_of_block(&self) -> Vec<Requirement> {
         let mut requirements = self.definition.requirements();
         requirements.retain(|requirement| !requirement.compares_with_release());
@@ -158,39 +177,17 @@ impl Version {
     }
 }
 
-/// Private rows with the classes they are in.
+/// Private rows and their classes.
 struct PlacedRows<'a> {
     private: Arc<PrivateRows>,
-    /// What their persons allow.
+    /// The policies of the rows.
     wishes: Wishes,
     class_of_row: &'a [u32],
-    /// The rows that are to be shown.
+    /// The rows to show.
     places: Vec<u32>,
 }
 
-impl Matching<'_> {
-    /// The rows of classes that hold a row whose own values match and are not refused, or that hide what is compared.
-    fn rows(
-        self,
-        table: &Table,
-        consent: &Consent,
-        disclosure: Disclosure,
-        class_of_row: &[u32],
-        places: Vec<u32>,
-    ) -> Result<Vec<u32>, ViewError> {
-        let found = (self.matches)(table, &places)?;
-        let mut answers: HashMap<u32, bool> = HashMap::new();
-        for (&row, found) in places.iter().zip(found) {
-            let is_refused = consent.refused[row as usize] & self.columns != 0;
-            // A class that hides the column answers by its label, whatever its members hold.
-            let answer = if is_refused { disclosure == Disclosure::Class } else { found };
-            *answers.entry(class_of_row[row as usize]).or_default() |= answer;
-        }
-        Ok(places.into_iter().filter(|&row| answers[&class_of_row[row as usize]]).collect())
-    }
-}
-
-/// What rows show.
+/// Computes what rows show.
 struct Showing<'a> {
     version: &'a Version,
     directory: &'a Directory,
@@ -225,7 +222,7 @@ impl Showing<'_> {
         Ok(Block { rows, classes, columns })
     }
 
-    /// Per row the columns that say nothing: what its person refuses, or anybody in its class.
+    /// For each row, the hidden columns: those that its person refuses, or with DISCLOSURE CLASS anybody in its class.
     fn silent(&self, places: &[u32]) -> Vec<u64> {
         let refused = &self.consent.refused;
         if self.version.definition.clauses.disclosure == Disclosure::Row
@@ -256,7 +253,7 @@ impl Showing<'_> {
             Role::Identifier => {
                 BlockCells::Own { hidden: (0..n_rows).map(|place| k(place) != 0 || is_silent(place)).collect() }
             }
-            // Without a tree there is nothing to raise a value in.
+            // Without a tree a value can't be raised, only hidden.
             Role::Sensitive => {
                 BlockCells::Own { hidden: (0..n_rows).map(|place| level(place) > 0 || is_silent(place)).collect() }
             }
@@ -266,23 +263,19 @@ impl Showing<'_> {
         }
     }
 
-    fn quasi_cells(&self, position: usize, places: &[u32], is_silent: &dyn Fn(usize) -> bool) -> BlockCells {
-        let quasi = self.directory.quasi().iter().position(|&quasi| quasi == position).expect("it is a quasi column");
-        let ids_of_classes = self.directory.label_ids(quasi);
-        let by_row = self.version.definition.clauses.disclosure == Disclosure::Row;
+    /// Labels of rows. A hidden cell shows the label of everything, or null with DISCLOSURE ROW.
+    fn label_cells(
+        &self,
+        position: usize,
+        places: &[u32],
+        is_silent: &dyn Fn(usize) -> bool,
+        mut label_of: impl FnMut(usize, &mut Texts) -> u32,
+    ) -> BlockCells {
         let mut labels = Texts::new();
         let everything = labels.push(self.version.everything(position));
-        // Few rows show few of a view's labels.
-        let all_labels = self.directory.labels(quasi);
-        let mut shown_as = vec![NULL; all_labels.len()];
-        let mut shown = |id: u32| {
-            if id != NULL && shown_as[id as usize] == NULL {
-                shown_as[id as usize] = labels.push(all_labels.get(id));
-            }
-            if id == NULL { NULL } else { shown_as[id as usize] }
-        };
+        let by_row = self.version.definition.clauses.disclosure == Disclosure::Row;
         let id = |(place, &row): (usize, &u32)| match is_silent(place) {
-            false => shown(ids_of_classes[self.class_of_row[row as usize] as usize]),
+            false => label_of(row as usize, &mut labels),
             true if by_row => NULL,
             true => everything,
         };
@@ -290,24 +283,29 @@ impl Showing<'_> {
         BlockCells::Labels { ids, labels }
     }
 
+    fn quasi_cells(&self, position: usize, places: &[u32], is_silent: &dyn Fn(usize) -> bool) -> BlockCells {
+        let of_classes = self.directory.labels();
+        let quasi = of_classes.quasi().iter().position(|&quasi| quasi == position).expect("it is a quasi column");
+        let (all_labels, ids_of_classes) = (of_classes.labels(quasi), of_classes.ids(quasi));
+        // Only the labels that are shown are copied, because few rows show few of a view's labels.
+        let mut shown_as = vec![NULL; all_labels.len()];
+        self.label_cells(position, places, is_silent, |row, labels| {
+            let id = ids_of_classes[self.class_of_row[row] as usize];
+            if id != NULL && shown_as[id as usize] == NULL {
+                shown_as[id as usize] = labels.push(all_labels.get(id));
+            }
+            if id == NULL { NULL } else { shown_as[id as usize] }
+        })
+    }
+
     fn sensitive_cells(&self, position: usize, places: &[u32], is_silent: &dyn Fn(usize) -> bool) -> BlockCells {
         let column = &self.table.columns[position];
-        let mut labels = Texts::new();
-        let everything = labels.push(self.version.everything(position));
-        let by_row = self.version.definition.clauses.disclosure == Disclosure::Row;
         let mut known: HashMap<(u32, u8), u32> = HashMap::new();
-        let mut ids = Vec::with_capacity(places.len());
-        for (place, &row) in places.iter().enumerate() {
-            let (id, level) = (column.ids[row as usize], self.consent.level[row as usize]);
-            ids.push(match is_silent(place) {
-                true if by_row => NULL,
-                true => everything,
-                false => *known
-                    .entry((id, level))
-                    .or_insert_with(|| raised_label(column, id, level).map_or(NULL, |label| labels.push(label))),
-            });
-        }
-        BlockCells::Labels { labels, ids }
+        self.label_cells(position, places, is_silent, |row, labels| {
+            let (id, level) = (column.ids[row], self.consent.level[row]);
+            let raised = || raised_label(column, id, level).map_or(NULL, |label| labels.push(label));
+            *known.entry((id, level)).or_insert_with(raised)
+        })
     }
 
     /// Places by what they show: by their labels, then by their other cells. Rows that show the same are
@@ -338,13 +336,8 @@ impl Showing<'_> {
         Ok(by_labels.into_iter().map(|(_, place)| place).collect())
     }
 
-    /// The cells that are shown as they are, to be compared.
-    fn own_cells(
-        &self,
-        rows: &RecordBatch,
-        places: &[u32],
-        cells: &[BlockCells],
-    ) -> Result<Option<datafusion::arrow::row::Rows>, ViewError> {
+    /// The cells that are shown unchanged, in a form that can be compared.
+    fn own_cells(&self, rows: &RecordBatch, places: &[u32], cells: &[BlockCells]) -> Result<Option<Rows>, ViewError> {
         let failed = |_| ViewError::Query {
             view: self.version.definition.name.clone(),
             kind: "a column is of a type whose values have no order",
@@ -357,24 +350,21 @@ impl Showing<'_> {
                 continue;
             }
             let own = take(rows.column(position), &indices, None).map_err(failed)?;
-            let hidden = datafusion::arrow::array::BooleanArray::from(hidden.clone());
-            arrays.push(datafusion::arrow::compute::nullif(&own, &hidden).map_err(failed)?);
+            arrays.push(nullif(&own, &BooleanArray::from(hidden.clone())).map_err(failed)?);
         }
         if arrays.is_empty() {
             return Ok(None);
         }
-        let fields = arrays.iter().map(|array| SortField::new(array.data_type().clone())).collect();
-        let converter = RowConverter::new(fields).map_err(failed)?;
-        converter.convert_columns(&arrays).map(Some).map_err(failed)
+        row_bytes(&arrays).map(Some).map_err(failed)
     }
 }
 
-/// How many columns one thread looks at, at least.
+/// The least number of columns for one thread.
 fn columns_together(n_rows: usize, n_columns: usize) -> usize {
     if n_rows < FEW_ROWS { n_columns.max(1) } else { 1 }
 }
 
-/// Splits groups of places by another column: sorted by group and rank, and numbered anew.
+/// Splits groups of places by the ranks of another column. The result is sorted by group and rank, with new group numbers.
 fn split_groups(groups: &mut [(u32, u32)], ranks: &[u32]) {
     let mut keyed: Vec<(u64, u32)> = groups
         .par_iter()
@@ -390,7 +380,7 @@ fn split_groups(groups: &mut [(u32, u32)], ranks: &[u32]) {
     }
 }
 
-/// Per cell the place of its label among all, equal labels at one.
+/// For each cell, the rank of its label among all labels; equal labels have the same rank.
 fn label_ranks(labels: &Texts, ids: &[u32]) -> Vec<u32> {
     let mut by_text: Vec<u32> = (0..labels.len() as u32).collect();
     by_text.sort_unstable_by_key(|&id| labels.get(id));

@@ -1,28 +1,28 @@
 //! [`AnonymizeExec`]: the operator that reads an A-view.
 //!
-//! It is a leaf to the plan around it and runs the view's own query in the owner's session, so that no rule, metric or
-//! EXPLAIN of the reader's plan reaches what is below. It counts rows that leave and, for the owner, classes it builds.
+//! The operator is a leaf of the plan around it and runs the view's own query in the owner's session. So no rule, metric or
+//! EXPLAIN of the reader's plan reaches the view's query. The metrics count rows that leave and, for the owner, the classes
+//! that are built.
 //!
-//! What joins above it let through comes to it as dynamic filters. Those that speak of quasi columns alone are asked of
-//! labels when the first row is wanted, and classes that meet nothing are not built: a semi-join before anything is
-//! anonymized. Conditions on other columns stay above: they can tell one member of a class from another.
+//! Joins above pass the values they can meet as dynamic filters. Filters that name only quasi columns are asked of labels
+//! when the first row is wanted, and classes that can't satisfy them are not built: a semi-join before anything is
+//! anonymized. Filters on other columns stay above, because they can tell one member of a class from another.
 //!
-//! Rows come from those the version or the store keeps, or from the view's query; none is looked at before the first is
-//! wanted, so that EXPLAIN reads nothing. Where the view is partitioned in blocks, and all
-//! of it is read, the query gives them in the order of identifiers and classes leave as soon as they are complete, so
-//! that about one block is in memory. Elsewhere everything that is needed is read first.
+//! Rows come from memory, from the store, or from the view's query. No row is read before the first one is wanted, so
+//! EXPLAIN reads none. If the view is partitioned in blocks and all of it is read, its query returns rows in the order of
+//! identifiers, and classes leave as soon as they are complete, so about one block is in memory. Otherwise all needed rows
+//! are read first.
 //!
 //! # Guarantee
-//! Rows leave only as [`VerifiedRows`], with the cells of the very rows that were verified. Errors from below are cut down to their kind: their messages may hold cells.
+//! Rows leave only as [`VerifiedRows`], with the cells of the very rows that were verified. Errors of the view's query are
+//! reduced to their kind, because their messages may contain cells.
 
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{RecordBatch, StringArray, UInt32Array};
-use datafusion::arrow::compute::{concat_batches, take_record_batch};
+use datafusion::arrow::array::{BooleanArray, RecordBatch, UInt32Array};
+use datafusion::arrow::compute::{concat_batches, filter_record_batch, take_record_batch};
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::arrow::error::ArrowError;
-use datafusion::common::cast::as_boolean_array;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result};
@@ -37,10 +37,10 @@ use datafusion::physical_plan::{
 };
 use futures::TryStreamExt;
 use kohort_io::{VerifiedRows, write_rows};
-use kohort_model::{Role, Silent, Table};
+use kohort_model::Silent;
 
-use super::assemble::{Chosen, Matching, Shown};
-use super::choose::{Comparison, quasi_schema};
+use super::assemble::{Chosen, Shown};
+use super::choose::{LabelComparison, answering_rows};
 use super::plan::{Plan, PlanWish};
 use super::source::{Base, Source};
 use crate::leaf::{methods_of_leaf, properties_of_leaf};
@@ -50,7 +50,7 @@ use crate::role;
 use crate::view::version::build::{Sources, Trees, build};
 use crate::view::{Reader, Version, ViewError};
 
-/// Small blocks are looked at some at a time.
+/// Small blocks are shown several at a time, so that this many rows are shown together.
 const LEAST_ROWS_TOGETHER: usize = 16_384;
 
 /// Reads an A-view.
@@ -60,42 +60,43 @@ pub struct AnonymizeExec {
     /// Positions of the view's columns that are read.
     projection: Vec<usize>,
     properties: Arc<PlanProperties>,
-    /// What joins above let through. They know it once they have read their other sides.
+    /// Dynamic filters of joins above. Their values are known once the joins have read their other sides.
     pushed: Vec<Arc<dyn PhysicalExpr>>,
     metrics: ExecutionPlanMetricsSet,
 }
 
-/// What is read, and from where.
+/// What is read of a view, and from where.
+#[derive(Clone)]
 pub(in crate::view) struct ViewRead {
     pub(in crate::view) version: Arc<Version>,
     pub(in crate::view) reader: Reader,
-    /// What is asked of quasi columns.
-    pub(in crate::view) comparisons: Vec<Comparison>,
+    /// The comparisons with quasi columns.
+    pub(in crate::view) comparisons: Vec<LabelComparison>,
     pub(in crate::view) wish: PlanWish,
     pub(in crate::view) plan: Plan,
     pub(in crate::view) base: Arc<Base>,
     pub(in crate::view) source: Source,
-    /// What a row's own values must satisfy for its class to answer.
-    pub(in crate::view) matching: Option<Comparison>,
-    /// Who reads.
+    /// The comparison that a row's own values must satisfy for its class to answer, with ANSWERS MATCHING.
+    pub(in crate::view) matching: Option<LabelComparison>,
+    /// The role of the reader.
     pub(in crate::view) role: role::Role,
 }
 
 impl AnonymizeExec {
     pub(in crate::view) fn new(read: ViewRead, projection: Vec<usize>) -> Result<Self> {
         let schema = Arc::new(read.version.definition.schema().project(&projection)?);
-        // Nothing is claimed of order, keys or distribution: labels have none of what the query below may promise.
+        // Claim nothing about order, keys or distribution, because labels do not keep what the view's query promises.
         let properties = properties_of_leaf(&schema, 1);
         let (read, metrics) = (Arc::new(read), ExecutionPlanMetricsSet::new());
         Ok(AnonymizeExec { read, schema, projection, properties, pushed: Vec::new(), metrics })
     }
 
-    /// What joins above let through, where it is taken.
+    /// The dynamic filters of joins above.
     pub(crate) fn pushed_down(&self) -> &[Arc<dyn PhysicalExpr>] {
         &self.pushed
     }
 
-    /// The same, with conditions on its columns in place of those that joins above would find.
+    /// The same operator with these dynamic filters.
     pub(crate) fn with_pushed_down(&self, pushed: Vec<Arc<dyn PhysicalExpr>>) -> AnonymizeExec {
         AnonymizeExec {
             read: Arc::clone(&self.read),
@@ -107,10 +108,10 @@ impl AnonymizeExec {
         }
     }
 
-    /// What joins above let through, of quasi columns alone.
-    fn pushed(&self) -> Vec<Comparison> {
+    /// The dynamic filters as comparisons with quasi columns.
+    fn pushed(&self) -> Vec<LabelComparison> {
         let definition = &self.read.version.definition;
-        self.pushed.iter().filter_map(|condition| Comparison::of(definition, condition)).collect()
+        self.pushed.iter().filter_map(|condition| LabelComparison::of(definition, condition)).collect()
     }
 }
 
@@ -124,14 +125,14 @@ impl DisplayAs for AnonymizeExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ViewRead { version, plan, role, .. } = self.read.as_ref();
         let described = match (role, plan) {
-            // How many classes there are, and how many of them hide a column, is not for readers.
+            // Readers must not learn how many classes there are, or how many of them hide a column.
             (role::Role::Analyst, Plan::SelectFirst { chosen: Chosen::Classes(_) }) => {
                 "select first, some classes".to_owned()
             }
             _ => plan.describe(self.read.n_classes_in_all()),
         };
         write!(f, "AnonymizeExec: view={}", version.definition.name)?;
-        // The number of one that moves counts changes, also of those whom its rows do not show yet.
+        // The version of a materialized view counts changes, also of persons who are not shown yet.
         if *role == role::Role::Owner || !version.definition.clauses.is_materialized {
             write!(f, ", version={}", version.number)?;
         }
@@ -161,7 +162,7 @@ impl ExecutionPlan for AnonymizeExec {
         Ok(recursion)
     }
 
-    /// Takes what joins above let through, to leave out classes; they apply it again.
+    /// Takes filters of joins above, to leave out classes. The joins apply them again.
     fn handle_child_pushdown_result(
         &self,
         phase: FilterPushdownPhase,
@@ -172,7 +173,8 @@ impl ExecutionPlan for AnonymizeExec {
         let is_taken = phase == FilterPushdownPhase::Post
             && matches!(plan, Plan::SelectFirst { .. })
             && !version.answers_matching();
-        let is_of_quasi = |condition: &Arc<dyn PhysicalExpr>| Comparison::of(&version.definition, condition).is_some();
+        let is_of_quasi =
+            |condition: &Arc<dyn PhysicalExpr>| LabelComparison::of(&version.definition, condition).is_some();
         let filters = result.parent_filters.iter().map(|filter| Arc::clone(&filter.filter));
         let pushed: Vec<_> = filters.filter(|condition| is_taken && is_of_quasi(condition)).collect();
         let propagation = FilterPushdownPropagation::all_unsupported(result);
@@ -206,27 +208,33 @@ impl ExecutionPlan for AnonymizeExec {
     }
 }
 
-/// How rows leave.
+/// The output of the operator.
 struct Output {
     schema: SchemaRef,
     projection: Vec<usize>,
     n_rows_per_batch: usize,
     metrics: BaselineMetrics,
-    /// Classes that are built, for the owner.
+    /// Counts the classes that are built, for the owner.
     n_classes: Option<Count>,
 }
 
 impl Output {
-    /// A block as batches, less the rows that do not show what is asked: a class is chosen for what some of its rows
-    /// show, and how many others it has is nobody's business.
-    fn batches(&self, verified: Option<&VerifiedRows>, asked: &[Comparison]) -> Result<Vec<RecordBatch>> {
+    /// A block as batches, without the rows that do not satisfy the comparisons: a class is chosen for what some of its
+    /// rows show, and readers must not learn how many other rows it has.
+    fn batches(&self, verified: Option<&VerifiedRows>, read: &ViewRead) -> Result<Vec<RecordBatch>> {
         let Some(verified) = verified else { return Ok(Vec::new()) };
-        let n_rows = verified.get().block().rows.len();
+        let block = verified.get().block();
+        let n_rows = block.rows.len();
+        // If a comparison can't be evaluated, the filter above fails too, with its own message.
+        let answers = answering_rows(&read.version.definition, block, &read.comparisons)?;
+        let answers = answers.filter(|answers| answers.contains(&false));
         let mut batches = Vec::new();
         for start in (0..n_rows).step_by(self.n_rows_per_batch) {
             let range = start..(start + self.n_rows_per_batch).min(n_rows);
-            let shown = write_rows(verified, range, &self.projection, Arc::clone(&self.schema))?;
-            let shown = asked.iter().try_fold(shown, |shown, comparison| comparison.filter(shown))?;
+            let mut shown = write_rows(verified, range.clone(), &self.projection, Arc::clone(&self.schema))?;
+            if let Some(answers) = &answers {
+                shown = filter_record_batch(&shown, &BooleanArray::from(answers[range].to_vec()))?;
+            }
             if shown.num_rows() > 0 {
                 self.metrics.record_output(shown.num_rows());
                 batches.push(shown);
@@ -236,36 +244,33 @@ impl Output {
     }
 }
 
-/// A view that is being read: everything at once, or class by class as their rows come in.
+/// A view that is being read: all at once, or class by class as rows come in.
 struct ReadSteps {
     read: Arc<ViewRead>,
-    /// What joins above let through, until it is looked at.
-    pushed: Vec<Comparison>,
+    /// The comparisons of joins above, until they are evaluated.
+    pushed: Vec<LabelComparison>,
     output: Output,
     memory: MemoryReservation,
-    /// The rows of the view's query; `None` before they are asked for.
+    /// The rows of the view's query; `None` before the first step.
     input: Option<SendableRecordBatchStream>,
     /// Private rows that wait for others of their classes.
     waiting: Vec<RecordBatch>,
-    /// The query's turn to read views, which is over where all are read.
+    /// The query's turn to read views, which ends when all of its views are read.
     turn: Option<Arc<ReadingTurn>>,
     reads: Option<ReadsView>,
 }
 
 impl ReadSteps {
-    /// The next batches that leave, `None` after the last.
+    /// The next batches that leave; `None` after the last.
     async fn step(mut self) -> Result<Option<(Vec<Result<RecordBatch>>, ReadSteps)>> {
         if self.input.is_none() {
             let pushed = std::mem::take(&mut self.pushed);
-            if let Some(begun) = self.read.begun(pushed).await? {
-                self.read = Arc::new(begun);
-            }
+            self.read = Arc::new(self.read.begun(pushed).await?);
             if let Some(n_classes) = &self.output.n_classes {
                 n_classes.add(self.read.n_classes());
             }
         }
         let read = Arc::clone(&self.read);
-        let failed = |error: DataFusionError| external(ViewError::of_query(&read.version.definition.name, &error));
         let mut input = match self.input.take() {
             Some(input) => input,
             None => read.open()?,
@@ -275,7 +280,7 @@ impl ReadSteps {
         let enough = enough.saturating_add(n_rows);
         let mut is_over = false;
         while n_rows < enough && !is_over {
-            match input.try_next().await.map_err(failed)? {
+            match input.try_next().await.map_err(|error| read.failed(error))? {
                 Some(batch) => {
                     n_rows += batch.num_rows();
                     self.waiting.push(batch);
@@ -291,29 +296,28 @@ impl ReadSteps {
         // Codes, cells and labels together are about as large again as the rows.
         self.memory.try_resize(2 * rows.get_array_memory_size())?;
         let (worker, elapsed) = (Arc::clone(&read), self.output.metrics.elapsed_compute().clone());
-        // They are kept as long as the work goes on, which may be longer than anybody waits for it.
-        let (memory, works) = (self.memory.take(), self.turn.as_ref().map(ReadingTurn::working));
+        // The work keeps memory and turn until it ends, even if nobody waits for it any more.
+        let (memory, works) = (self.memory.take(), self.turn.as_ref().and_then(|turn| turn.working()));
         let shown = tokio::task::spawn_blocking(move || {
             let _timer = elapsed.timer();
             let _works = works;
             let shown = worker.show(&rows, if is_over { Rest::Nothing } else { Rest::MoreToCome });
             shown.map(|shown| (rows, shown, memory))
         });
-        let told = |problem: ViewError| external(problem.for_reader(read.role, &read.version.definition.name));
-        let (rows, shown, memory) = shown.await.map_err(|_| interrupted(&read))?.map_err(told)?;
+        let shown = shown.await.map_err(|_| read.fault())?;
+        let (rows, shown, memory) = shown.map_err(|problem| read.told(problem))?;
         self.memory = memory;
-        let batches = self.output.batches(shown.block.as_ref(), &read.comparisons)?;
+        let batches = self.output.batches(shown.block.as_ref(), &read)?;
         let batches = batches.into_iter().map(Ok).collect();
         if !shown.waiting.is_empty() {
             self.waiting.push(take_record_batch(&rows, &UInt32Array::from(shown.waiting))?);
         }
-        if !is_over {
-            self.input = Some(input);
-        } else {
+        if is_over {
             self.reads = None;
-            // Nothing comes any more, and nothing waits: the next step ends the stream.
-            self.input = Some(Box::pin(EmptyRecordBatchStream::new(input.schema())));
+            // No more rows come and none waits, so the next step ends the stream.
+            input = Box::pin(EmptyRecordBatchStream::new(input.schema()));
         }
+        self.input = Some(input);
         Ok(Some((batches, self)))
     }
 }
@@ -326,27 +330,37 @@ enum Rest {
 }
 
 impl ViewRead {
-    /// The same with more that is asked, and with the rows that a store keeps; `None` where it is ready as it is.
-    pub(in crate::view) async fn begun(&self, more: Vec<Comparison>) -> Result<Option<ViewRead>> {
-        let comparisons: Vec<Comparison> = self.comparisons.iter().cloned().chain(more.iter().cloned()).collect();
-        let (base, reader) = (Arc::clone(&self.base), self.reader);
-        let (wish, matching, role) = (self.wish, self.matching.clone(), self.role);
+    /// The same read with more comparisons, and with the rows of a store read.
+    pub(in crate::view) async fn begun(&self, more: Vec<LabelComparison>) -> Result<ViewRead> {
+        let (mut begun, has_more) = (self.clone(), !more.is_empty());
+        begun.comparisons.extend(more);
         if let Source::Unread(unread) = &self.source {
-            let (unread, asked) = (unread.clone(), comparisons.clone());
-            let read = tokio::task::spawn_blocking(move || unread.read(&asked)).await;
-            let told = |problem: ViewError| external(problem.for_reader(role, &self.version.definition.name));
-            let stored = read.map_err(|_| interrupted(self))?.map_err(told)?;
-            let (version, plan) = (Arc::clone(&stored.version), Plan::SelectFirst { chosen: Chosen::All });
-            let source = Source::Stored(Box::new(stored));
-            return Ok(Some(ViewRead { version, reader, comparisons, wish, plan, base, source, matching, role }));
+            let (unread, asked) = (unread.clone(), begun.comparisons.clone());
+            let read = tokio::task::spawn_blocking(move || unread.read(&asked)).await.map_err(|_| self.fault())?;
+            let stored = read.map_err(|problem| self.told(problem))?;
+            begun.version = Arc::clone(&stored.version);
+            begun.plan = Plan::SelectFirst { chosen: Chosen::All };
+            begun.source = Source::Stored(Arc::new(stored));
+        } else if has_more {
+            begun.plan = Plan::of(self.wish, self.version.choose(self.reader, &begun.comparisons)?);
+            begun.source = self.base.source(&self.version, self.reader, &begun.plan).await?;
         }
-        if more.is_empty() {
-            return Ok(None);
-        }
-        let version = Arc::clone(&self.version);
-        let plan = Plan::of(wish, version.choose(reader, &comparisons)?);
-        let source = base.source(&version, reader, &plan).await?;
-        Ok(Some(ViewRead { version, reader, comparisons, wish, plan, base, source, matching, role }))
+        Ok(begun)
+    }
+
+    /// The error for a failure of the view's query.
+    fn failed(&self, error: impl Into<DataFusionError>) -> DataFusionError {
+        external(self.version.definition.failed(error))
+    }
+
+    /// A problem as the reader is told of it.
+    fn told(&self, problem: ViewError) -> DataFusionError {
+        external(problem.for_reader(self.role, &self.version.definition.name))
+    }
+
+    /// The error for a thread of kohort that panicked.
+    fn fault(&self) -> DataFusionError {
+        external(ViewError::fault(&self.version.definition.name))
     }
 
     /// How many classes are built.
@@ -365,39 +379,32 @@ impl ViewRead {
         }
     }
 
-    /// Everything that is needed at once.
+    /// All rows that are needed.
     pub(in crate::view) async fn fetch(&self) -> Result<RecordBatch> {
         let input = self.open()?;
         let schema = input.schema();
         let batches: Result<Vec<RecordBatch>> = input.try_collect().await;
-        let batches = batches.map_err(|error| external(ViewError::of_query(&self.version.definition.name, &error)))?;
+        let batches = batches.map_err(|error| self.failed(error))?;
         Ok(concat_batches(&schema, &batches)?)
     }
 
-    /// The rows that are needed, as they come.
+    /// The rows that are needed, as a stream.
     fn open(&self) -> Result<SendableRecordBatchStream> {
-        let name = &self.version.definition.name;
-        match &self.source {
-            Source::Kept => {
-                let rows = self.kept_rows().map_err(external)?;
-                let schema = rows.schema();
-                Ok(Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::iter([Ok(rows)]))))
-            }
-            Source::Unread(_) => Err(interrupted(self)),
-            Source::Stored(stored) => {
-                let rows = stored.private.batch().clone();
-                let schema = rows.schema();
-                Ok(Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::iter([Ok(rows)]))))
-            }
+        let rows = match &self.source {
+            Source::Kept => self.kept_rows()?,
+            Source::Stored(stored) => stored.private.batch().clone(),
+            Source::Unread(_) => return Err(self.fault()),
             Source::Query(query) | Source::InOrder(query) => {
                 let stream = execute_stream(Arc::clone(&query.plan), Arc::clone(&query.owner));
-                stream.map_err(|error| external(ViewError::of_query(name, &error)))
+                return stream.map_err(|error| self.failed(error));
             }
-        }
+        };
+        let schema = rows.schema();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::iter([Ok(rows)]))))
     }
 
-    /// The rows of the chosen classes, as the version keeps them.
-    fn kept_rows(&self) -> Result<RecordBatch, ViewError> {
+    /// The rows of the chosen classes, which the version keeps.
+    fn kept_rows(&self) -> Result<RecordBatch> {
         let ViewRead { version, reader, .. } = self;
         let wanted = match &self.plan {
             Plan::SelectFirst { chosen: Chosen::Classes(classes) } => {
@@ -405,9 +412,8 @@ impl ViewRead {
             }
             Plan::SelectFirst { chosen: Chosen::All | Chosen::Complete } | Plan::AnonymizeFirst => None,
         };
-        let kept = version.kept.as_ref().ok_or(ViewError::Stale)?;
-        let failed = |error: ArrowError| ViewError::of_query(&version.definition.name, &error.into());
-        kept.rows(wanted, &version.definition).map_err(failed)
+        let kept = version.kept.as_ref().ok_or_else(|| external(ViewError::Stale))?;
+        kept.rows(wanted, &version.definition).map_err(|error| self.failed(error))
     }
 
     /// Whether classes leave as their rows come in.
@@ -423,14 +429,13 @@ impl ViewRead {
         }
     }
 
-    /// What leaves of these rows. All that are needed are there, or more come and the classes they complete leave.
+    /// What leaves of these rows. If more rows come, only complete classes leave.
     fn show(&self, rows: &RecordBatch, rest: Rest) -> Result<Shown, ViewError> {
-        let matches = |table: &Table, places: &[u32]| self.matches(table, places);
-        let matching =
-            self.matching.as_ref().map(|comparison| Matching { columns: comparison.columns, matches: &matches });
+        let matching = self.matching.as_ref();
         match &self.plan {
             Plan::SelectFirst { .. } if let Source::Stored(stored) = &self.source => {
-                self.version.stored_block(stored, self.reader)
+                let block = self.version.stored_block(stored, self.reader)?;
+                Ok(Shown { block, waiting: Vec::new() })
             }
             Plan::SelectFirst { chosen } => {
                 let directory = self.version.directory(self.reader.pair);
@@ -445,12 +450,12 @@ impl ViewRead {
         }
     }
 
-    /// Everything the view shows, where all rows are there.
+    /// Everything that the view shows, if these are all rows.
     pub(in crate::view) fn block(&self, rows: &RecordBatch) -> Result<Option<VerifiedRows>, ViewError> {
         self.show(rows, Rest::Nothing).map(|shown| shown.block)
     }
 
-    /// The version made once more from these rows, which must give the same classes.
+    /// The version, built again from these rows. It must have the same classes.
     fn rebuilt(&self, rows: &RecordBatch) -> Result<Version, ViewError> {
         let version = &self.version;
         let sources = Sources {
@@ -464,28 +469,6 @@ impl ViewRead {
         let built = build(sources, rows, &Silent)?;
         if version.is_same_as(&built) { Ok(built) } else { Err(ViewError::Stale) }
     }
-
-    /// Whether each of these rows satisfies the comparison by its own values.
-    fn matches(&self, table: &Table, places: &[u32]) -> Result<Vec<bool>, ViewError> {
-        let name = &self.version.definition.name;
-        let quasi = self.version.definition.with_role(Role::Quasi);
-        let own = |&position: &usize| {
-            let column = &table.columns[position];
-            Arc::new(places.iter().map(|&row| column.cell(row as usize)).collect::<StringArray>()) as _
-        };
-        let failed = |error: DataFusionError| ViewError::of_query(name, &error);
-        let values =
-            RecordBatch::try_new(Arc::clone(&quasi_schema(&self.version.definition)), quasi.iter().map(own).collect())
-                .map_err(|error| failed(error.into()))?;
-        let Some(comparison) = &self.matching else { return Ok(vec![true; places.len()]) };
-        let found =
-            comparison.condition.evaluate(&values).and_then(|found| found.into_array(places.len())).map_err(failed)?;
-        Ok(as_boolean_array(&found).map_err(failed)?.iter().map(|found| found == Some(true)).collect())
-    }
-}
-
-fn interrupted(read: &ViewRead) -> DataFusionError {
-    external(ViewError::fault(&read.version.definition.name))
 }
 
 pub(in crate::view) fn external(problem: ViewError) -> DataFusionError {

@@ -1,13 +1,13 @@
-//! [`ShownLabels`]: the labels that a view shows a reader in one quasi column, as a table of its own.
+//! [`ShownLabels`]: the labels that a view shows a reader in one quasi column, as a table.
 //!
-//! A join asks for them before it asks for rows, so that no class is built whose label meets nothing.
+//! A join reads these labels before it reads rows, so no class is built whose label meets nothing.
 //!
 //! # Guarantee
-//! exactly the labels that the reader finds in the column when all of the view is read, each once; nulls are none. So
-//! neither they nor their number tell more than the view.
+//! Exactly the labels that the reader finds in the column by reading the whole view, each once, without nulls. So neither
+//! the labels nor their number tell more than the view.
 //! # Cost
-//! One pass over the classes, and no row is looked at, but of materialized views those of classes in which somebody may
-//! refuse something, or may be no more. Such a view is not looked at before its labels are wanted.
+//! One pass over the classes. No row is read, except in materialized views the rows of classes in which somebody may refuse
+//! something, or that may show nobody any more. A materialized view is not looked at before its labels are wanted.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub struct ShownLabels {
 }
 
 impl ShownLabels {
-    /// Those of a column, where the table is an A-view and the column a quasi one.
+    /// The labels of a column; `None` unless the table is an A-view and the column a quasi column.
     pub fn of(table: Arc<dyn TableProvider>, column: usize) -> Option<ShownLabels> {
         let role = table.downcast_ref::<AView>()?.definition.columns.get(column)?.role;
         let schema = Arc::new(Schema::new(vec![Field::new(LABEL, DataType::Utf8, false)]));
@@ -124,7 +124,8 @@ impl Version {
     /// The labels of a quasi column that a reader sees.
     pub(in crate::view) fn shown_labels(&self, reader: Reader, column: usize) -> BTreeSet<&str> {
         let directory = self.directory(reader.pair);
-        let quasi = directory.quasi().iter().position(|&quasi| quasi == column).expect("it is a quasi column");
+        let quasi = directory.labels().quasi().iter().position(|&quasi| quasi == column);
+        let quasi = quasi.expect("it is a quasi column");
         let refusals = self.refusals(reader);
         let mut labels = BTreeSet::new();
         for (class, refused) in (0..).zip(refusals.iter()) {
@@ -133,10 +134,10 @@ impl Version {
             if is_refused && by_class {
                 labels.insert(self.everything(column));
             }
-            // Somebody's refusal hides the label of the others too, or only of that person's rows.
+            // With DISCLOSURE CLASS a refusal hides the label of the whole class, otherwise only of the person's own rows.
             let hides_all = by_class && !directory.class(class).is_alone;
             let is_hidden = is_refused && (hides_all || self.all_refuse(reader, class, column));
-            labels.extend(directory.label(quasi, class).filter(|_| !is_hidden));
+            labels.extend(directory.labels().label(quasi, class).filter(|_| !is_hidden));
         }
         labels
     }
@@ -144,10 +145,8 @@ impl Version {
     /// Whether everybody in a class refuses to show a reader a column.
     fn all_refuse(&self, reader: Reader, class: u32, column: usize) -> bool {
         let (Some(policies), Some(pair)) = (self.policies.as_deref(), reader.pair) else { return false };
-        let refuses = |&policy: &u32| match policies.choice(pair, policy) {
-            Some(choice) => refused_columns(&choice, &self.definition, reader) >> column & 1 == 1,
-            None => true,
-        };
+        let refused = |policy: u32| refused_columns(&self.definition, policies, policy, pair, reader.today);
+        let refuses = |&policy: &u32| refused(policy) >> column & 1 == 1;
         self.directory(reader.pair).policies(class).iter().all(refuses)
     }
 }

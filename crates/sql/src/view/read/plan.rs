@@ -1,4 +1,4 @@
-//! Which of the two plans reads a view.
+//! [`Plan`]: which of the two plans reads a view.
 //!
 //! ```text
 //! anonymize first:  all rows -> partition -> verify -> all classes -> the query's filter
@@ -6,30 +6,30 @@
 //! ```
 //!
 //! # Guarantee
-//! Both give the same rows. All that EXPLAIN says follows from released labels: how many private rows match is never
-//! looked at.
+//! Both plans give the same rows. Everything that EXPLAIN shows follows from released labels, never from how many private
+//! rows match.
 //! # Paper
 //! `[EPS+12]` sections 5.1 to 5.3
 //! # Deviations
-//! The paper leaves a choice by cost to others. Here is none to make: the directory is always at hand, and with it even
-//! the whole view costs less than to partition it again.
+//! The paper leaves a choice by cost to others. Here no such choice is needed: with the directory, which is always in
+//! memory, even the whole view costs less than partitioning it again.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::assemble::Chosen;
 
-/// How a view is read.
+/// The plan that a reader wishes for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PlanWish {
     /// Classes that could match are selected, then built.
     #[default]
     SelectFirst,
-    /// Everything is anonymized once more, then selected from.
+    /// Everything is anonymized again, then selected from.
     AnonymizeFirst,
 }
 
-/// The words of `kohort.plan`; `auto` is the one that is taken unless another is asked for.
+/// The words of `kohort.plan`; `auto` is the default plan.
 impl FromStr for PlanWish {
     type Err = String;
 
@@ -51,10 +51,10 @@ impl fmt::Display for PlanWish {
     }
 }
 
-/// A plan that was chosen.
+/// The plan that reads a view.
 #[derive(Clone, Debug)]
 pub enum Plan {
-    /// All rows are partitioned once more.
+    /// All rows are partitioned again.
     AnonymizeFirst,
     /// The chosen classes are built.
     SelectFirst {
@@ -64,7 +64,7 @@ pub enum Plan {
 }
 
 impl Plan {
-    /// The plan that is wished for, where these classes could match.
+    /// The plan that is wished for, if these classes could match.
     pub fn of(wish: PlanWish, chosen: Chosen) -> Plan {
         match wish {
             PlanWish::AnonymizeFirst => Plan::AnonymizeFirst,
@@ -72,7 +72,7 @@ impl Plan {
         }
     }
 
-    /// What EXPLAIN says of it, for a view of so many classes.
+    /// The words of EXPLAIN for it, in a view with this many classes.
     pub(in crate::view) fn describe(&self, n_classes: usize) -> String {
         match self {
             Plan::AnonymizeFirst => "anonymize first".to_owned(),

@@ -1,15 +1,14 @@
-//! [`AView::point`]: a few classes of a materialized view, past the planner.
+//! [`AView::point`]: a few classes of a materialized view, without a plan.
 //!
-//! For an answer of some rows, planning takes far longer than reading. Where all that is asked is known before, nothing
-//! has to be planned: the classes that could match are found by their labels, their rows read, shown and verified, and
-//! those that could not match left out. Each of these steps is the one that [`AnonymizeExec`](crate::view::AnonymizeExec)
-//! takes, in this order.
+//! For an answer of some rows, planning takes far longer than reading. If everything that is asked is known at once, no
+//! plan is needed. The steps are those of [`AnonymizeExec`](crate::view::AnonymizeExec), in the same order and by the same
+//! functions: choose the classes that could match, read their rows, verify them, leave out the rows that could not match.
 //!
 //! # Guarantee
-//! the rows that the planner's way gives, in the same order, or nothing: whatever fails or is not certain is left to
-//! the planner, so that there is one answer and one message
+//! The rows that a plan gives, in the same order, or nothing. Whatever fails or is not certain is left to the planner, so
+//! there is one answer and one message.
 //! # Cost
-//! runs where it is called; reads the rows of at most a few hundred classes
+//! Runs on the thread that calls it, and reads at most a few hundred classes.
 
 use std::sync::Arc;
 
@@ -17,75 +16,58 @@ use datafusion::arrow::array::{BooleanArray, RecordBatch};
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::catalog::TableProvider;
 use kohort_io::write_rows;
-use kohort_labels::meaning::CouldBe;
-use kohort_model::{Block, BlockCells, NULL};
 use kohort_store::State as StoreState;
 
+use super::choose::{LabelComparison, answering_rows};
 use crate::options::ViewOptions;
-use crate::view::materialized::{PointRead, StoredRead};
+use crate::view::materialized::StoredRead;
 use crate::view::{AView, State};
 
-/// The answer to a question for a few classes.
-pub enum Point {
+/// The answer to a query that needs few classes.
+pub enum Point<T = RecordBatch> {
     /// The rows.
-    Rows(RecordBatch),
-    /// The planner has to see to it.
+    Rows(T),
+    /// The query must be planned, because it needs many classes, or it is not known which.
     Planned,
-    /// What is in memory is of another state of the store: the next one may be the same.
+    /// The classes in memory are of another state of the store, because a change was committed and is not published yet.
+    /// The next state may fit.
     OtherState,
 }
 
 impl AView {
-    /// The rows that satisfy all of some questions of quasi columns, by the positions of both in the view.
+    /// The rows that satisfy all comparisons, with the columns at these positions.
     pub fn point(
         &self,
         store: &StoreState,
         options: &ViewOptions,
-        asked: &[(usize, &CouldBe)],
+        comparisons: &[LabelComparison],
         projection: &[usize],
     ) -> Point {
         let State::Materialized { view, .. } = self.state() else { return Point::Planned };
-        let stored = match view.read_point(store, options, asked) {
-            Ok(PointRead::Found(stored)) => stored,
-            Ok(PointRead::OtherState) => return Point::OtherState,
-            Ok(PointRead::Many) | Err(_) => return Point::Planned,
-        };
-        self.shown(&stored, options, asked, projection).map_or(Point::Planned, Point::Rows)
+        match view.read_point(store, options, comparisons) {
+            Ok(Point::Rows(stored)) => {
+                self.shown(&stored, options, comparisons, projection).map_or(Point::Planned, Point::Rows)
+            }
+            Ok(Point::OtherState) => Point::OtherState,
+            Ok(Point::Planned) | Err(_) => Point::Planned,
+        }
     }
 
     fn shown(
         &self,
         stored: &StoredRead,
         options: &ViewOptions,
-        asked: &[(usize, &CouldBe)],
+        comparisons: &[LabelComparison],
         projection: &[usize],
     ) -> Option<RecordBatch> {
         let reader = self.reader(&stored.version, options).ok()?;
         let schema = Arc::new(self.schema().project(projection).ok()?);
-        let Some(verified) = stored.version.stored_block(stored, reader).ok()?.block else {
+        let Some(verified) = stored.version.stored_block(stored, reader).ok()? else {
             return Some(RecordBatch::new_empty(schema));
         };
         let block = verified.get().block();
-        let answers = matching(block, asked)?;
+        let answers = answering_rows(&self.definition, block, comparisons).ok()??;
         let shown = write_rows(&verified, 0..block.rows.len(), projection, schema).ok()?;
-        if answers.iter().all(|&answers| answers) {
-            return Some(shown);
-        }
         filter_record_batch(&shown, &BooleanArray::from(answers)).ok()
     }
-}
-
-/// Per row whether its labels satisfy all questions.
-fn matching(block: &Block, asked: &[(usize, &CouldBe)]) -> Option<Vec<bool>> {
-    let mut answers = vec![true; block.rows.len()];
-    for (position, question) in asked {
-        let BlockCells::Labels { labels, ids } = block.columns.get(*position)? else { return None };
-        let of_label: Vec<bool> =
-            labels.iter().map(|label| question.matches(Some(label))).collect::<Result<_, _>>().ok()?;
-        let of_missing = question.matches(None).ok()?;
-        for (answer, &id) in answers.iter_mut().zip(ids) {
-            *answer &= if id == NULL { of_missing } else { of_label[id as usize] };
-        }
-    }
-    Some(answers)
 }

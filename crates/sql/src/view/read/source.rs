@@ -13,12 +13,12 @@ use super::exec::external;
 use super::plan::Plan;
 use crate::parser::{BlockSize, Purposes};
 use crate::view::materialized::{StoredRead, Unread};
-use crate::view::{Definition, Directory, Owner, Reader, Version, ViewError};
+use crate::view::{Definition, Directory, Owner, Reader, Version};
 
-/// Up to so many persons rows are asked for by name; beyond, all are read and looked up.
+/// Up to this many persons, the query asks for their rows by name. For more persons it reads all rows.
 const MOST_NAMED: usize = 2_000;
 
-/// What a view is made of.
+/// The view's query, and the session in which it runs.
 pub(in crate::view) struct Base {
     pub(in crate::view) definition: Arc<Definition>,
     pub(in crate::view) owner: Arc<Owner>,
@@ -26,21 +26,23 @@ pub(in crate::view) struct Base {
 }
 
 /// Where private rows come from.
+#[derive(Clone)]
 pub(in crate::view) enum Source {
-    /// The version keeps them.
+    /// The memory of the version.
     Kept,
-    /// The store keeps them, and none was read yet.
+    /// The store, and no row was read yet.
     Unread(Box<Unread>),
-    /// The store keeps them, and they were read.
-    Stored(Box<StoredRead>),
+    /// The store, and the rows were read.
+    Stored(Arc<StoredRead>),
     /// The view's query.
     Query(PlannedRead),
-    /// The view's query in the order of identifiers, so that classes leave as their rows come in: blocks of few rows
-    /// follow each other.
+    /// The view's query in the order of identifiers. The rows of a block follow each other, so classes can leave as rows
+    /// come in.
     InOrder(PlannedRead),
 }
 
-/// A query of the owner's.
+/// A planned query of the owner.
+#[derive(Clone)]
 pub(in crate::view) struct PlannedRead {
     pub(in crate::view) plan: Arc<dyn ExecutionPlan>,
     /// Where it runs.
@@ -79,8 +81,8 @@ impl Base {
 
     /// A query, ready to run in the owner's session.
     async fn planned(&self, query: LogicalPlan) -> Result<PlannedRead> {
-        let failed = |error| external(ViewError::of_query(&self.definition.name, &error));
-        let plan = self.owner.session.create_physical_plan(&query).await.map_err(failed)?;
+        let plan = self.owner.session.create_physical_plan(&query).await;
+        let plan = plan.map_err(|error| external(self.definition.failed(error)))?;
         Ok(PlannedRead { plan, owner: self.owner.session.task_ctx() })
     }
 
@@ -88,7 +90,7 @@ impl Base {
         Column::from(self.query.schema().qualified_field(self.definition.identifier))
     }
 
-    /// The view's query, of some persons.
+    /// The view's query, restricted to some persons.
     fn query_of(&self, directory: &Directory, persons: &[u32]) -> Result<LogicalPlan> {
         let query = self.query.as_ref().clone();
         let identifier = &self.definition.columns[self.definition.identifier];
@@ -97,7 +99,7 @@ impl Base {
             .map(|&person| ScalarValue::try_from_string(directory.identifier(person).to_owned(), &identifier.data_type))
             .map(|name| name.map(lit))
             .collect();
-        // Identifiers of a type that has no text form are looked up among all rows.
+        // If identifiers can't be read from their texts, all rows are read.
         let Ok(names) = names else { return Ok(query) };
         LogicalPlanBuilder::from(query).filter(in_list(col(self.identifier()), names, false))?.build()
     }

@@ -1,5 +1,5 @@
-//! [`Traced`]: everything a view shows a reader, with the identifiers under it. For the owner's own figures alone:
-//! it is never in a catalog, and nothing of it but counts leaves the engine.
+//! [`Traced`]: everything that a view shows a reader, with the identifier of each row. Only the owner's own figures use it
+//! (`EXPLAIN UTILITY`): it is in no catalog, and only counts of it leave the engine.
 
 use std::sync::Arc;
 
@@ -29,13 +29,13 @@ pub struct Traced {
 }
 
 impl Traced {
-    /// Reads a view whole.
+    /// Reads a whole view.
     ///
     /// # Errors
-    /// Where it can't be read.
+    /// If the view can't be read.
     pub async fn read(view: &AView, session: &dyn Session) -> Result<Traced> {
         let read = view.view_read(session, &[]).await?;
-        let read = read.begun(Vec::new()).await?.unwrap_or(read);
+        let read = read.begun(Vec::new()).await?;
         let private = read.fetch().await?;
         let data_type = private.column(read.version.definition.identifier).data_type().clone();
         let (read, verified) = tokio::task::spawn_blocking(move || {
@@ -65,7 +65,7 @@ impl Traced {
         Ok(Traced { rows: MemTable::try_new(schema, vec![vec![batch]])?, meanings })
     }
 
-    /// What its labels can stand for.
+    /// What the labels can stand for.
     pub fn meanings(&self) -> Meanings {
         Arc::clone(&self.meanings)
     }

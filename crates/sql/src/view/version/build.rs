@@ -1,19 +1,19 @@
 //! [`build`]: from the rows of a view's query to a verified version.
 //!
 //! # Guarantee
-//! The partition covers every person with a k of 2 or more, and was verified whole: k, each person's own k, and l and
-//! t on sensitive values as they are and as each purpose and recipient sees them raised.
+//! The partition covers every person with a k of 2 or more. The whole partition was verified: k, each person's own k, and
+//! l and t on sensitive values, both as they are and as each purpose and recipient sees them raised.
 //! # Paper
 //! `[EPS+12]` section 5.1
 //! # Deviations
-//! One partition serves all purposes, with each person's largest k, because two of the same persons can be
-//! intersected. Rows with a k of 0 or 1 never fill a class. Persons whom no policy speaks of are left out.
+//! One partition serves all purposes, with each person's largest k, because a reader could intersect two partitions of the
+//! same persons. Rows with a k of 0 or 1 never count as members of a class. Persons without a policy are left out.
 
 use std::sync::{Arc, Mutex};
 
-use datafusion::arrow::array::{Array, RecordBatch};
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::Schema;
-use kohort_io::{PlainCells, PrivateRows, check_labels, read_rows, texts_by_value};
+use kohort_io::{PlainCells, PrivateRows, check_labels, texts_by_value};
 use kohort_labels::meaning::Meaning;
 use kohort_labels::rewrite::Meanings;
 use kohort_model::{Progress, Role, Table};
@@ -33,12 +33,12 @@ use crate::view::{Definition, Fingerprint, Summary, Version, ViewError};
 pub enum Trees<'a> {
     /// The catalog, for a new version.
     Catalog(&'a Hierarchies),
-    /// A version that is built once more.
+    /// A version that is built again, to compare the result with it.
     Of(&'a Version),
 }
 
 impl Trees<'_> {
-    /// A version that is built once more can be compared with what it was.
+    /// The seed of hashes. A version that is built again must have the same seed to be comparable.
     fn seed(&self) -> Seed {
         match self {
             Trees::Catalog(_) => Seed::default(),
@@ -47,15 +47,15 @@ impl Trees<'_> {
     }
 }
 
-/// What a version is made from beside its rows.
+/// What a version is made from, beside its rows.
 pub struct Sources<'a> {
-    /// What the view says.
+    /// The definition of the view.
     pub definition: &'a Arc<Definition>,
     /// What persons allow.
     pub policies: Option<&'a Arc<Policies>>,
     /// The trees of its columns.
     pub trees: Trees<'a>,
-    /// What the rows and policies were read from.
+    /// The state of the tables that rows and policies were read from.
     pub fingerprint: Fingerprint,
     /// How many bytes of rows may be kept in memory.
     pub most_kept_bytes: usize,
@@ -63,17 +63,13 @@ pub struct Sources<'a> {
     pub number: u64,
 }
 
-/// Partitions the rows of a view's query and verifies what came of it.
+/// Partitions the rows of a view's query and verifies the partition.
 ///
 /// # Errors
-/// Where the columns can't have their roles or the requirement can't be reached.
+/// If a column can't have its role, or the requirements can't be reached.
 pub fn build(sources: Sources<'_>, rows: &RecordBatch, progress: &dyn Progress) -> Result<Version, ViewError> {
     let Sources { definition, policies, trees, fingerprint, most_kept_bytes, number } = sources;
-    let identifier = rows.column(definition.identifier);
-    if identifier.null_count() > 0 {
-        let column = definition.columns[definition.identifier].name.clone();
-        return Err(ViewError::NullIdentifiers { column, n_rows: identifier.null_count() as u64 });
-    }
+    definition.check_identifiers(rows)?;
     let mut private = read_private(definition, rows, &fingerprint)?;
     attach(&mut private, definition, &trees)?;
     let table = private.into_table();
@@ -85,7 +81,7 @@ pub fn build(sources: Sources<'_>, rows: &RecordBatch, progress: &dyn Progress) 
     };
     let mut directories = Vec::with_capacity(pairs.len());
     let mut summary = Summary::default();
-    // One for all, so that what is built anew can be compared with each.
+    // All partitions have the same seed, because a version that is built again has only one.
     let seed = trees.seed();
     for pair in pairs {
         let k = wishes.k(definition, policies.map(Arc::as_ref), pair, table.n_rows);
@@ -96,7 +92,7 @@ pub fn build(sources: Sources<'_>, rows: &RecordBatch, progress: &dyn Progress) 
         directories.push(directory);
         summary = summary.worse(of_pair);
     }
-    // A view that is built once more is not shown to anybody anew, and a materialized one keeps what it showed.
+    // Only new versions of computed views are compared with earlier ones. Materialized views remember what they showed.
     let is_new = matches!(trees, Trees::Catalog(_)) && !definition.clauses.is_materialized;
     let of_persons = || ShownCells::of(definition, policies.map(Arc::as_ref), &wishes, &table, rows);
     let shown = is_new.then(of_persons).flatten();
@@ -117,19 +113,18 @@ pub fn build(sources: Sources<'_>, rows: &RecordBatch, progress: &dyn Progress) 
     })
 }
 
-/// The rows of a view's query. Plain cells leave as they are and need not be read, but where nothing else tells that they
-/// changed.
+/// The rows of a view's query as a table. Plain cells leave unchanged and need not be read, unless reading them is the only
+/// way to notice that they changed.
 pub(in crate::view) fn read_private(
     definition: &Definition,
     rows: &RecordBatch,
     fingerprint: &Fingerprint,
 ) -> Result<PrivateRows, ViewError> {
     let plain = if fingerprint.tells_all_changes() { PlainCells::Skipped } else { PlainCells::Read };
-    let private = read_rows(rows, &definition.name, &definition.roles(), Some(definition.identifier), plain);
-    private.map_err(ViewError::Columns)
+    definition.private_rows(rows, plain)
 }
 
-/// Whether all rows of a person are under one policy. Where policies are found by the identifier, they are.
+/// Checks that all rows of a person have the same policy.
 fn check_one_policy_each(definition: &Definition, table: &Table, wishes: &Wishes) -> Result<(), ViewError> {
     let identifier = &table.columns[definition.identifier];
     let mut policy_of: Vec<Option<Option<u32>>> = vec![None; identifier.texts.len()];
@@ -152,8 +147,8 @@ pub(in crate::view) fn pair_ids(policies: &Policies) -> impl Iterator<Item = Pai
     (0..policies.pairs().len()).map(PairId)
 }
 
-/// What the labels of columns can stand for. Whether that may be null, the type of a column tells and never its rows:
-/// else asking for nulls would tell whether there is one.
+/// The meanings of the labels. Whether a label can stand for null follows from the type of the column and never from its
+/// rows, because otherwise a reader who asks for nulls would learn whether there is one.
 fn meanings(definition: &Definition, table: &Table, schema: &Schema, trees: &Trees<'_>) -> Result<Meanings, ViewError> {
     let catalog = match trees {
         Trees::Of(version) => return Ok(version.meanings()),
@@ -188,7 +183,7 @@ pub(in crate::view) fn attach(
         let column = &private.table().columns[position];
         match &said.hierarchy {
             Some(name) => {
-                // Rules see the values in their own order, so that no tree depends on the order of rows.
+                // Rules get the values in the order of the values, so no tree depends on the order of rows.
                 let values = texts_by_value(column);
                 let tree = catalog.tree_for(name, None, &values, column.value_type, &column.notation);
                 let fault = |fault| ViewError::Hierarchy { column: said.name.clone(), fault };

@@ -1,22 +1,23 @@
-//! [`Digest`]: what a version shows, in a few hashes that outlive the engine.
+//! [`Digest`]: a few hashes of what a version shows, which outlive the engine.
 //!
-//! A data folder keeps them beside the definition of a view that is computed. When the folder is opened, the version is
-//! made again, and where a hash is another, the view is stale. So nothing need be known of how tables, files or servers
-//! change while nobody looks: rows are what they hold.
+//! A data folder keeps the digest of a computed view beside its definition. When the folder is opened, the version is made
+//! again, and if a hash differs, the view is stale. So kohort need not know how tables, files or servers change while the
+//! folder is closed.
 //!
 //! # Guarantee
-//! Two versions of one definition with the same digest answer every query alike, as far as SHA-256 tells texts apart:
-//! columns, rows, the classes of each partition with their labels, choices and the DGHs that say what labels stand for
-//! all count. The order of rows does not. The day does not either: what has expired is left out at each reading.
+//! Two versions of one definition with the same digest answer every query alike, as far as SHA-256 tells texts apart. The
+//! digest covers columns, rows, the classes of each partition with their labels, choices, and DGHs. The order of rows does
+//! not count. The day does not count either, because expired choices are left out at each reading.
 //! # Cost
-//! two hashes per row
+//! Two hashes per row.
 
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::datatypes::Field;
-use datafusion::arrow::row::{RowConverter, SortField};
+use datafusion::arrow::error::ArrowError;
+use datafusion::arrow::row::{RowConverter, Rows, SortField};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -24,10 +25,10 @@ use sha2::{Digest as _, Sha256};
 use crate::hierarchies::Hierarchies;
 use crate::view::{Definition, Directory, Version};
 
-/// So many rows are hashed one after the other.
+/// How many rows one thread hashes at a time.
 const CHUNK: usize = 8192;
 
-/// What a version shows.
+/// Hashes of what a version shows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Digest {
     rows: Hash,
@@ -47,8 +48,8 @@ impl fmt::Debug for Hash {
 }
 
 impl Digest {
-    /// The digest of a version that was made from these rows and choices; `None` where a column is of a type whose values
-    /// have no bytes to compare.
+    /// The digest of a version that was made from these rows and choices; `None` if values of a column's type can't be
+    /// written as bytes.
     pub fn of(version: &Version, rows: &RecordBatch, choices: &[RecordBatch], catalog: &Hierarchies) -> Option<Digest> {
         let of_rows = row_hashes(rows)?;
         let mut of_classes = of_rows.clone();
@@ -63,12 +64,12 @@ impl Digest {
         })
     }
 
-    /// Whether these are the choices that the version was made from.
+    /// Whether the version was made from these choices.
     pub fn has_choices(&self, choices: &[RecordBatch]) -> bool {
         of_choices(choices).is_some_and(|choices| choices == self.choices)
     }
 
-    /// What is another than it was, in words; `None` where nothing is.
+    /// The difference from an earlier digest, in words; `None` if there is none.
     pub fn difference(&self, earlier: &Digest) -> Option<&'static str> {
         let [tables, choices, trees] =
             [self.rows != earlier.rows, self.choices != earlier.choices, self.trees != earlier.trees];
@@ -99,14 +100,22 @@ fn row_hashes(rows: &RecordBatch) -> Option<Vec<[u8; 32]>> {
     let starts: Vec<usize> = (0..rows.num_rows()).step_by(CHUNK).collect();
     let hashes = starts.into_par_iter().map(|start| {
         let chunk = rows.slice(start, CHUNK.min(rows.num_rows() - start));
-        let fields = chunk.columns().iter().map(|column| SortField::new(column.data_type().clone()));
-        let bytes = RowConverter::new(fields.collect()).ok()?.convert_columns(chunk.columns()).ok()?;
+        let bytes = row_bytes(chunk.columns()).ok()?;
         Some(bytes.iter().map(|row| Sha256::digest(row.as_ref()).into()).collect::<Vec<[u8; 32]>>())
     });
     Some(hashes.collect::<Option<Vec<_>>>()?.concat())
 }
 
-/// Adds to each row what its class shows.
+/// Rows as bytes, in the order of their cells.
+///
+/// # Errors
+/// If values of a column's type can't be written as bytes.
+pub(in crate::view) fn row_bytes(columns: &[ArrayRef]) -> Result<Rows, ArrowError> {
+    let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
+    RowConverter::new(fields)?.convert_columns(columns)
+}
+
+/// Adds the labels of its class to the hash of each row.
 fn with_labels(rows: &mut [[u8; 32]], directory: &Directory) {
     let of_class: Vec<[u8; 32]> = (0..directory.n_classes() as u32).map(|class| of_labels(directory, class)).collect();
     let class_of_row = directory.class_of_rows(rows.len());
@@ -117,19 +126,18 @@ fn with_labels(rows: &mut [[u8; 32]], directory: &Directory) {
 }
 
 fn of_labels(directory: &Directory, class: u32) -> [u8; 32] {
-    let labels: Vec<Option<&str>> = (0..directory.quasi().len()).map(|quasi| directory.label(quasi, class)).collect();
-    let shown = (directory.class(class).is_alone, labels);
+    let shown = (directory.class(class).is_alone, directory.labels().of(class));
     Sha256::digest(serde_json::to_vec(&shown).expect("texts are JSON")).into()
 }
 
-/// The DGHs of a view, as they are kept.
+/// A hash of the DGHs of a view.
 fn trees(definition: &Definition, catalog: &Hierarchies) -> Hash {
     let names = definition.columns.iter().map(|column| column.hierarchy.as_deref());
     let records: Vec<Option<String>> = names.map(|name| catalog.finished_record(name?).ok().flatten()).collect();
     of_all(Vec::new(), &serde_json::to_string(&records).expect("texts are JSON"))
 }
 
-/// A hash of hashes, in whatever order they come.
+/// A hash of hashes, in any order, and of a text.
 fn of_all(mut hashes: Vec<[u8; 32]>, beside: &str) -> Hash {
     hashes.par_sort_unstable();
     let mut all = Sha256::new();

@@ -1,62 +1,60 @@
 //! [`Directory`]: the classes of a view and who is in them.
 //!
-//! It is made once per version and lives in memory. With it, a query finds the classes that could match without
-//! looking at a private row, knows whose rows to fetch, and notices when what it fetched is not what was verified.
+//! A directory is made once per version and stays in memory. With it, a query finds the classes that could match without
+//! looking at a private row, knows whose rows to fetch, and notices when the fetched rows are not those that were
+//! verified.
 //!
 //! # Paper
 //! `[EPS+12]` section 5.2 builds the group of each selected row anew, from a precomputed order of generalization
-//! steps. Such groups overlap. Here a row's class is looked up, so that every partitioner serves and leftovers are
-//! placed once.
+//! steps. Such groups overlap. Here the class of a row is looked up, so any partitioner can be used, and a leftover row
+//! is in the same class for every query.
 //! # Cost
-//! the texts of all identifiers, 4 bytes per row, per person and per person and class it is in, a few words per class
+//! The texts of all identifiers; 4 bytes per row, per person, and per person and class; a few words per class.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 
 use foldhash::quality::RandomState;
-use hashbrown::HashTable;
-use kohort_model::{Column, NULL, Table, Texts};
+use kohort_model::{Cells, Column, NULL, Release, Table};
 use rayon::prelude::*;
 
+use crate::names::Names;
 use crate::view::ViewError;
+use crate::view::class_labels::ClassLabels;
 
-/// A person who is in no class: one whom no policy speaks of.
+/// The class of a person who is in no class, because no policy names the person.
 const DENIED: u32 = u32::MAX;
-/// A person with rows in several classes.
+/// The class of a person with rows in several classes.
 const SEVERAL: u32 = u32::MAX - 1;
 
 /// The classes of a view. `Debug` shows how many, never whose.
 pub struct Directory {
-    /// Positions of the quasi columns in the view.
-    quasi: Vec<usize>,
-    /// Per quasi column the distinct labels.
-    labels: Vec<Texts>,
-    /// Per quasi column and class a label's id, or [`NULL`].
-    label_of_class: Vec<Vec<u32>>,
+    labels: ClassLabels,
     classes: Vec<ClassEntry>,
-    /// The persons of all classes, class by class.
+    /// Per class its persons.
     members: Lists,
-    /// The numbers of their rows in what the query gave when the view was verified, class by class.
+    /// For each class, the numbers of its rows in the result of the query that was verified.
     rows: Lists,
-    /// The policies of their rows, class by class; empty without policies.
+    /// For each class, the policies of its rows; empty without policies.
     policies: Lists,
-    persons: PersonIndex,
+    /// The identifiers of persons.
+    persons: Names,
     class_of_person: Vec<u32>,
-    /// Per person how many they ask to hide among.
+    /// For each person, the k that the person asks for.
     k_of_person: Vec<u32>,
-    /// Per person the place of its policy, where policies are found by the identifier.
-    policy_of_person: Option<Vec<Option<u32>>>,
-    /// The class of rows whose person has several, by person and what the row holds.
+    /// For each person, the place of the person's policy; empty without policies. All rows of a person have the same one.
+    policy_of_person: Vec<Option<u32>>,
+    /// The class of a row whose person is in several classes, by person and the hash of the row's quasi cells.
     class_of_row: HashMap<(u32, u64), u32>,
     content: ContentHash,
 }
 
-/// What is known of a class.
+/// A class.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClassEntry {
-    /// Rows.
+    /// How many rows it has.
     pub n_rows: u32,
-    /// Whether its persons ask for no class; then it is only a set of rows with the same quasi cells.
+    /// Whether its persons ask for no class. It is then only a set of rows with the same quasi cells.
     pub is_alone: bool,
     content: u64,
 }
@@ -67,140 +65,152 @@ impl std::fmt::Debug for Directory {
     }
 }
 
-/// The class of each row of a table, before it is a directory.
+/// The class of each row of a table, from which a directory is made. Classes that show the same labels are one class to a
+/// reader.
+#[derive(Default)]
 pub(in crate::view) struct Assigned {
-    /// Per quasi column the distinct labels.
-    pub(in crate::view) labels: Vec<Texts>,
-    /// Per quasi column and class a label's id, or [`NULL`].
-    pub(in crate::view) label_of_class: Vec<Vec<u32>>,
-    /// Per class whether its persons ask for none.
+    pub(in crate::view) labels: ClassLabels,
+    /// For each class, whether its persons ask for no class.
     pub(in crate::view) is_alone: Vec<bool>,
-    /// Per row its class, or [`Assigned::NONE`].
+    /// For each row, its class, or [`Assigned::NONE`].
     pub(in crate::view) class_of_row: Vec<u32>,
-    /// Per row the place of its policy; empty without policies.
+    /// For each row, the place of its policy; empty without policies.
     pub(in crate::view) policy_of_row: Vec<Option<u32>>,
-    /// What policies are found by.
-    pub(in crate::view) policy_key: PolicyKey,
-    /// Per row its person's k; empty where nobody is looked for by it.
+    /// For each row, its person's k; empty if nobody will ask for it.
     pub(in crate::view) k_of_row: Vec<u32>,
-}
-
-/// What the policies of rows are found by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::view) enum PolicyKey {
-    /// The identifier, so that all rows of a person have the same.
-    Identifier,
-    /// Another column, or there are none.
-    Other,
+    /// Numbers of classes, by whether their persons ask for no class and the ids of their labels.
+    pub(in crate::view) numbers: HashMap<(bool, Vec<u32>), u32>,
 }
 
 /// Where the rows of a table belong.
 pub(in crate::view) struct Found {
-    /// Per row its class, or [`Assigned::NONE`].
+    /// For each row, its class, or [`Assigned::NONE`].
     pub(in crate::view) class_of_row: Vec<u32>,
-    /// Per row its person's number in the directory.
+    /// For each row, its person's number in the directory.
     pub(in crate::view) person_of_row: Vec<u32>,
-    /// What the rows hold.
     pub(in crate::view) hashes: RowHashes,
 }
 
 impl Assigned {
     /// The class of a row that is in none.
     pub(in crate::view) const NONE: u32 = DENIED;
+
+    /// Notes the classes of a release of these rows.
+    pub(in crate::view) fn classes(&mut self, release: &Release, rows: &[u32]) {
+        let released = &release.tables[0];
+        let recoded = released.columns.iter().filter_map(|column| match &column.cells {
+            Cells::Recoded { labels, ids } => Some((labels, ids)),
+            Cells::Copied | Cells::Surrogate { .. } => None,
+        });
+        let mut columns: Vec<(Vec<u32>, &Vec<u32>)> = Vec::new();
+        for (quasi, (labels, ids)) in recoded.enumerate() {
+            columns.push((labels.iter().map(|label| self.labels.id(quasi, label)).collect(), ids));
+        }
+        for (place, &source) in released.rows.iter().enumerate() {
+            let id = |(of_label, ids): &(Vec<u32>, &Vec<u32>)| match ids[place] {
+                NULL => NULL,
+                id => of_label[id as usize],
+            };
+            self.class_of_row[rows[source as usize] as usize] = self.class(false, columns.iter().map(id).collect());
+        }
+    }
+
+    /// Notes a row that is shown as it is.
+    pub(in crate::view) fn alone(&mut self, table: &Table, row: u32) {
+        let mut ids = Vec::new();
+        for (quasi, position) in self.labels.quasi().to_vec().into_iter().enumerate() {
+            let cell = table.columns[position].cell(row as usize);
+            ids.push(cell.map_or(NULL, |text| self.labels.id(quasi, text)));
+        }
+        self.class_of_row[row as usize] = self.class(true, ids);
+    }
+
+    fn class(&mut self, is_alone: bool, ids: Vec<u32>) -> u32 {
+        let n_classes = self.is_alone.len() as u32;
+        *self.numbers.entry((is_alone, ids)).or_insert_with_key(|(_, ids)| {
+            self.labels.push_ids(ids);
+            self.is_alone.push(is_alone);
+            n_classes
+        })
+    }
 }
 
 impl Directory {
-    /// Notes who is in which class. Other columns than the quasi ones are compared when rows are fetched again.
-    pub(in crate::view) fn new(
-        table: &Table,
-        quasi: Vec<usize>,
-        others: &[usize],
-        assigned: Assigned,
-        seed: Seed,
-    ) -> Directory {
+    /// A directory that knows who is in which class. The columns `others` are compared, beside the quasi columns, when
+    /// rows are fetched again.
+    pub(in crate::view) fn new(table: &Table, others: &[usize], assigned: Assigned, seed: Seed) -> Directory {
         let person_column = table.person_column().expect("a view has an identifier");
-        let content = ContentHash { hasher: seed.0, quasi: quasi.clone(), others: others.to_vec() };
+        let (n_persons, n_classes) = (person_column.texts.len(), assigned.is_alone.len());
+        let quasi = assigned.labels.quasi().to_vec();
+        let content = ContentHash { hasher: seed.0, quasi, others: others.to_vec() };
         let hashes = content.of_rows(table);
-        let Assigned { labels, label_of_class, is_alone, class_of_row, policy_of_row, policy_key, k_of_row } = assigned;
-        let mut classes: Vec<ClassEntry> =
-            is_alone.into_iter().map(|is_alone| ClassEntry { is_alone, ..ClassEntry::default() }).collect();
-        let mut class_of_person = vec![DENIED; person_column.texts.len()];
-        let mut several = HashMap::new();
-        let mut memberships: Vec<(u32, u32)> = Vec::with_capacity(table.n_rows);
-        let mut rows: Vec<(u32, u32)> = Vec::with_capacity(table.n_rows);
-        for (row, &class) in class_of_row.iter().enumerate().filter(|&(_, &class)| class != DENIED) {
-            let entry = &mut classes[class as usize];
-            entry.n_rows += 1;
-            entry.content = entry.content.wrapping_add(hashes.all[row]);
-            let person = person_column.ids[row];
-            memberships.push((class, person));
-            rows.push((class, row as u32));
+        let in_classes = || {
+            let rows = (0u32..).zip(&assigned.class_of_row).zip(&person_column.ids);
+            rows.filter(|((_, class), _)| **class != DENIED).map(|((row, class), person)| (row, *class, *person))
+        };
+        let mut class_of_person = vec![DENIED; n_persons];
+        let (mut members, mut rows) = (Vec::with_capacity(table.n_rows), Vec::with_capacity(table.n_rows));
+        let mut contents = vec![0u64; n_classes];
+        for (row, class, person) in in_classes() {
+            let content = &mut contents[class as usize];
+            *content = content.wrapping_add(hashes.all[row as usize]);
+            members.push((class, person));
+            rows.push((class, row));
             let of_person = &mut class_of_person[person as usize];
             *of_person = if *of_person == DENIED || *of_person == class { class } else { SEVERAL };
         }
-        for (row, &class) in class_of_row.iter().enumerate().filter(|&(_, &class)| class != DENIED) {
-            let person = person_column.ids[row];
-            if class_of_person[person as usize] == SEVERAL {
-                several.insert((person, hashes.quasi[row]), class);
-            }
-        }
-        let mut k_of_person = vec![0; person_column.texts.len()];
-        for (&person, k) in person_column.ids.iter().zip(k_of_row) {
+        let several = in_classes().filter(|(_, _, person)| class_of_person[*person as usize] == SEVERAL);
+        let several = several.map(|(row, class, person)| ((person, hashes.quasi[row as usize]), class)).collect();
+        let mut k_of_person = vec![0; n_persons];
+        for (&person, &k) in person_column.ids.iter().zip(&assigned.k_of_row) {
             k_of_person[person as usize] = k.max(k_of_person[person as usize]);
         }
-        let n_classes = classes.len();
-        let policy_of_person = (policy_key == PolicyKey::Identifier).then(|| {
-            let mut policy_of_person = vec![None; person_column.texts.len()];
-            let of_rows = person_column.ids.iter().zip(&policy_of_row);
+        let mut policy_of_person = Vec::new();
+        if !assigned.policy_of_row.is_empty() {
+            policy_of_person.resize(n_persons, None);
+            let of_rows = person_column.ids.iter().zip(&assigned.policy_of_row);
             of_rows.for_each(|(&person, &policy)| policy_of_person[person as usize] = policy);
-            policy_of_person
-        });
-        let of_policies = class_of_row.iter().zip(&policy_of_row).filter(|&(&class, _)| class != DENIED);
-        let of_policies = of_policies.filter_map(|(&class, policy)| Some((class, (*policy)?))).collect();
-        Directory {
-            quasi,
-            labels,
-            label_of_class,
-            classes,
-            members: Lists::new(n_classes, memberships),
+        }
+        let mut directory = Directory {
+            members: Lists::new(n_classes, members),
             rows: Lists::new(n_classes, rows),
-            policies: Lists::new(n_classes, of_policies),
-            persons: PersonIndex::new(person_column.texts.clone()),
+            persons: Names::from(person_column.texts.clone()),
             class_of_person,
             k_of_person,
             policy_of_person,
             class_of_row: several,
             content,
-        }
+            ..Directory::of_classes(assigned)
+        };
+        directory.classes.iter_mut().zip(contents).for_each(|(class, content)| class.content = content);
+        directory
     }
 
-    /// Only what classes show, how many rows they have, and under which policies: nobody is found in it.
-    pub(in crate::view) fn of_classes(quasi: Vec<usize>, assigned: Assigned) -> Directory {
-        let Assigned { labels, label_of_class, is_alone, class_of_row, policy_of_row, .. } = assigned;
-        let mut classes: Vec<ClassEntry> =
-            is_alone.into_iter().map(|is_alone| ClassEntry { is_alone, ..ClassEntry::default() }).collect();
-        class_of_row.iter().for_each(|&class| classes[class as usize].n_rows += 1);
-        let of_policies = class_of_row.iter().zip(&policy_of_row);
-        let of_policies = of_policies.filter_map(|(&class, policy)| Some((class, (*policy)?))).collect();
-        let n_classes = classes.len();
+    /// A directory that knows what classes show, how many rows they have, and under which policies, but nobody in them.
+    pub(in crate::view) fn of_classes(assigned: Assigned) -> Directory {
+        let Assigned { labels, is_alone, class_of_row, policy_of_row, .. } = assigned;
+        let n_classes = is_alone.len();
+        let entry = |is_alone| ClassEntry { is_alone, ..ClassEntry::default() };
+        let mut classes: Vec<ClassEntry> = is_alone.into_iter().map(entry).collect();
+        let in_classes = || class_of_row.iter().enumerate().filter(|(_, class)| **class != DENIED);
+        in_classes().for_each(|(_, &class)| classes[class as usize].n_rows += 1);
+        let policy = |(row, &class): (usize, &u32)| Some((class, policy_of_row.get(row).copied().flatten()?));
         Directory {
             labels,
-            label_of_class,
             classes,
             members: Lists::new(n_classes, Vec::new()),
             rows: Lists::new(n_classes, Vec::new()),
-            policies: Lists::new(n_classes, of_policies),
-            persons: PersonIndex::new(Texts::new()),
+            policies: Lists::new(n_classes, in_classes().filter_map(policy).collect()),
+            persons: Names::default(),
             class_of_person: Vec::new(),
             k_of_person: Vec::new(),
-            policy_of_person: None,
+            policy_of_person: Vec::new(),
             class_of_row: HashMap::new(),
-            content: ContentHash { hasher: RandomState::default(), quasi: quasi.clone(), others: Vec::new() },
-            quasi,
+            content: ContentHash { hasher: RandomState::default(), quasi: Vec::new(), others: Vec::new() },
         }
     }
 
-    /// How many classes there are, those of persons who ask for none included.
+    /// How many classes there are, including those of persons who ask for no class.
     pub fn n_classes(&self) -> usize {
         self.classes.len()
     }
@@ -215,27 +225,9 @@ impl Directory {
         &self.classes[class as usize]
     }
 
-    /// Positions of the quasi columns in the view.
-    pub fn quasi(&self) -> &[usize] {
-        &self.quasi
-    }
-
-    /// The label of a class in a quasi column, by the column's place among them.
-    pub fn label(&self, quasi: usize, class: u32) -> Option<&str> {
-        match self.label_of_class[quasi][class as usize] {
-            NULL => None,
-            id => Some(self.labels[quasi].get(id)),
-        }
-    }
-
-    /// The distinct labels of a quasi column.
-    pub fn labels(&self, quasi: usize) -> &Texts {
-        &self.labels[quasi]
-    }
-
-    /// Per class a label's id in a quasi column, or [`NULL`].
-    pub fn label_ids(&self, quasi: usize) -> &[u32] {
-        &self.label_of_class[quasi]
+    /// What the classes show in the quasi columns.
+    pub(in crate::view) fn labels(&self) -> &ClassLabels {
+        &self.labels
     }
 
     /// The persons in these classes, each once.
@@ -246,14 +238,14 @@ impl Directory {
         members
     }
 
-    /// The numbers that the rows of these classes had when the view was verified, ascending.
+    /// The numbers of the rows of these classes in the result that was verified, ascending.
     pub(in crate::view) fn rows(&self, classes: &[u32]) -> Vec<u32> {
         let mut rows: Vec<u32> = classes.iter().flat_map(|&class| self.rows.of(class)).copied().collect();
         rows.par_sort_unstable();
         rows
     }
 
-    /// Per row that the query gave when the view was verified its class, `None` where it is in none.
+    /// For each row of the result that was verified, its class; `None` if it is in none.
     pub(in crate::view) fn class_of_rows(&self, n_rows: usize) -> Vec<Option<u32>> {
         let mut class_of_row = vec![None; n_rows];
         for class in 0..self.n_classes() as u32 {
@@ -269,13 +261,13 @@ impl Directory {
 
     /// The identifier of a person.
     pub fn identifier(&self, person: u32) -> &str {
-        self.persons.texts.get(person)
+        self.persons.texts().get(person)
     }
 
     /// Where each row of a table that was fetched for the view belongs.
     ///
     /// # Errors
-    /// Where somebody is there who was not when the view was verified.
+    /// [`ViewError::Stale`] if a row is of a person who was not there when the view was verified.
     pub(in crate::view) fn find(&self, table: &Table) -> Result<Found, ViewError> {
         let person_column = table.person_column().expect("a view has an identifier");
         let person_of_id: Option<Vec<u32>> = (0..person_column.texts.len() as u32)
@@ -296,23 +288,25 @@ impl Directory {
         Ok(Found { class_of_row, person_of_row, hashes })
     }
 
-    /// The policies of persons' rows, where policies are found by the identifier; `None` elsewhere.
-    pub(in crate::view) fn policies_of(&self, person_of_row: &[u32]) -> Option<Vec<Option<u32>>> {
-        let policy_of_person = self.policy_of_person.as_ref()?;
-        Some(person_of_row.iter().map(|&person| policy_of_person[person as usize]).collect())
+    /// For each row, the policy of its person; empty without policies.
+    pub(in crate::view) fn policies_of(&self, person_of_row: &[u32]) -> Vec<Option<u32>> {
+        match self.policy_of_person.is_empty() {
+            true => Vec::new(),
+            false => person_of_row.iter().map(|&person| self.policy_of_person[person as usize]).collect(),
+        }
     }
 
-    /// Per class whether as many of its rows are there as it has.
+    /// For each class, whether all of its rows are there.
     pub(in crate::view) fn complete(&self, class_of_row: &[u32]) -> Vec<bool> {
         let mut n_rows = vec![0; self.classes.len()];
         class_of_row.iter().filter(|&&class| class != DENIED).for_each(|&class| n_rows[class as usize] += 1);
         self.classes.iter().zip(n_rows).map(|(class, n_rows)| class.n_rows == n_rows).collect()
     }
 
-    /// Whether these rows of each chosen class are exactly those that were verified.
+    /// Checks that the rows of each chosen class are exactly those that were verified.
     ///
     /// # Errors
-    /// Where they are not.
+    /// [`ViewError::Stale`] if they are not.
     pub(in crate::view) fn check_unchanged(
         &self,
         class_of_row: &[u32],
@@ -331,7 +325,7 @@ impl Directory {
         if changed { Err(ViewError::Stale) } else { Ok(()) }
     }
 
-    /// Whether another directory has the same classes of the same rows. It was made with this one's [`Seed`].
+    /// Whether another directory, made with the same [`Seed`], has the same classes of the same rows.
     pub(in crate::view) fn is_same_as(&self, other: &Directory) -> bool {
         let by_labels: HashMap<LabelsOfClass<'_>, (u32, u64)> = self.described().collect();
         by_labels.len() == other.n_classes()
@@ -340,7 +334,7 @@ impl Directory {
 
     /// The identifiers of all persons, in the order of their numbers.
     pub(in crate::view) fn identifiers(&self) -> impl Iterator<Item = &str> {
-        self.persons.texts.iter()
+        self.persons.texts().iter()
     }
 
     /// Every class with every person in it.
@@ -348,7 +342,7 @@ impl Directory {
         (0..self.n_classes() as u32).flat_map(|class| self.members.of(class).iter().map(move |&person| (class, person)))
     }
 
-    /// Per person how many they ask to hide among.
+    /// For each person, the k that the person asks for.
     pub(in crate::view) fn asked_k(&self) -> &[u32] {
         &self.k_of_person
     }
@@ -356,21 +350,20 @@ impl Directory {
     fn described(&self) -> impl Iterator<Item = (LabelsOfClass<'_>, (u32, u64))> {
         (0..self.n_classes() as u32).map(|class| {
             let ClassEntry { n_rows, is_alone, content } = *self.class(class);
-            let labels = (0..self.quasi.len()).map(|quasi| self.label(quasi, class)).collect();
-            ((is_alone, labels), (n_rows, content))
+            ((is_alone, self.labels.of(class)), (n_rows, content))
         })
     }
 
-    /// What makes contents comparable.
+    /// The seed of the hashes of rows.
     pub(in crate::view) fn seed(&self) -> Seed {
         Seed(self.content.hasher.clone())
     }
 }
 
-/// Whether a class is of persons who ask for none, and what it shows.
+/// Whether the persons of a class ask for no class, and the labels of the class.
 type LabelsOfClass<'a> = (bool, Vec<Option<&'a str>>);
 
-/// Two directories made with one seed can be compared.
+/// The seed of the hashes of rows. Two directories can be compared if they were made with the same seed.
 #[derive(Clone, Default)]
 pub(in crate::view) struct Seed(RandomState);
 
@@ -403,44 +396,18 @@ impl Lists {
     }
 }
 
-/// Persons by identifier.
-struct PersonIndex {
-    texts: Texts,
-    hasher: RandomState,
-    slots: HashTable<u32>,
-}
-
-impl PersonIndex {
-    fn new(texts: Texts) -> Self {
-        let hasher = RandomState::default();
-        let mut slots = HashTable::with_capacity(texts.len());
-        for (person, text) in (0..).zip(texts.iter()) {
-            slots.insert_unique(hasher.hash_one(text), person, |&other| hasher.hash_one(texts.get(other)));
-        }
-        PersonIndex { texts, hasher, slots }
-    }
-
-    fn len(&self) -> usize {
-        self.texts.len()
-    }
-
-    fn find(&self, text: &str) -> Option<u32> {
-        self.slots.find(self.hasher.hash_one(text), |&person| self.texts.get(person) == text).copied()
-    }
-}
-
-/// Says in 64 bits what rows hold. The seed is chance, so that nobody can craft rows that collide.
+/// Hashes rows to 64 bits. The seed is random, so nobody can craft rows that collide.
 struct ContentHash {
     hasher: RandomState,
     quasi: Vec<usize>,
     others: Vec<usize>,
 }
 
-/// What the rows of a table hold.
+/// The hashes of the rows of a table.
 pub(in crate::view) struct RowHashes {
-    /// Quasi cells.
+    /// Hashes of the quasi cells.
     quasi: Vec<u64>,
-    /// Identifier, quasi and other cells.
+    /// Hashes of identifier, quasi and other cells.
     all: Vec<u64>,
 }
 

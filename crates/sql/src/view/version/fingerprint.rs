@@ -1,8 +1,8 @@
-//! [`Fingerprint`]: from what a version was made, so that a change is noticed before the next row leaves.
+//! [`Fingerprint`]: the state of the tables that a version was made from, so a change is noticed before the next row leaves.
 //!
-//! Files are told by their sizes and times of change, tables of the engine by how often statements changed them.
-//! Whatever slips through shows nothing new: classes leave as they were verified, or not at all. Rows of
-//! tables that are neither are fetched at every reading, and never kept; choices that are in such a table are read again.
+//! The state of a file is its size and its time of change, the state of a table of the engine is how often statements
+//! changed it. A change that goes unnoticed is harmless, because classes leave as they were verified, or not at all. The
+//! rows of other tables are fetched at every reading and never kept, and choices in such a table are read again.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ impl Generations {
         *self.0.write().unwrap_or_else(PoisonError::into_inner).entry(table.to_owned()).or_default() += 1;
     }
 
-    /// Sets how often a table was changed, as it was kept.
+    /// Sets how often a table was changed, from the data folder.
     pub fn set(&self, table: &str, generation: u64) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).insert(table.to_owned(), generation);
     }
@@ -47,17 +47,17 @@ pub struct Fingerprint(BTreeMap<String, TableState>);
 struct TableState {
     generation: u64,
     files: Vec<(PathBuf, u64, Option<SystemTime>)>,
-    /// Whether nothing can change it but statements of the engine and writes to these files.
+    /// Whether only statements of the engine and writes to these files can change the table.
     is_watched: bool,
-    /// Whether the same holds of whatever is committed: a change may be read a moment before it is counted.
+    /// Whether every committed change is counted. A change of a stored table may be read a moment before it is counted.
     is_counted: bool,
 }
 
 impl Fingerprint {
-    /// The state of the tables below these plans.
+    /// The state of the tables that these plans read.
     ///
     /// # Errors
-    /// Where a plan can't be walked.
+    /// If a plan can't be walked.
     pub fn of(plans: &[&LogicalPlan], generations: &Generations) -> Result<Fingerprint> {
         let mut tables = BTreeMap::new();
         for plan in plans {
@@ -81,12 +81,12 @@ impl Fingerprint {
         Ok(Fingerprint(tables))
     }
 
-    /// Whether no table can change without another fingerprint.
+    /// Whether every change of a table changes the fingerprint at once.
     pub(in crate::view) fn tells_all_changes(&self) -> bool {
         self.0.values().all(|table| table.is_watched)
     }
 
-    /// Whether no table can change and stay so without another fingerprint.
+    /// Whether every committed change of a table changes the fingerprint, perhaps a moment later.
     pub fn counts_all_changes(&self) -> bool {
         self.0.values().all(|table| table.is_counted)
     }

@@ -1,15 +1,15 @@
-//! [`KeptRows`]: the rows a version was verified for, packed, so that classes are read without a look at their tables.
+//! [`KeptRows`]: the rows that a version was verified for, packed in memory, so classes are read without their tables.
 //!
-//! A column with few distinct values is a byte or two per row, others are as they came: a million persons with four
-//! such columns are about 13 MB. Rows of a class are then found by their numbers in the directory, whatever the view's query
-//! reads; asked of a Parquet file, a hundred persons who stand anywhere in a million rows cost nearly as much as all.
+//! A column with few distinct values takes a byte or two per row, other columns are kept unchanged: a million persons with
+//! four such columns take about 13 MB. The rows of a class are found by their numbers in the directory. From a Parquet file,
+//! reading a hundred persons scattered over a million rows would cost nearly as much as reading all.
 //!
-//! They are as old as the version, and the version's fingerprint says when that is too old. So they are kept only where
-//! every table has one that tells all changes, and where the owner grants the memory (`kohort.keep_mb`); elsewhere, and
-//! whenever everything is anonymized anew, the tables are read.
+//! Kept rows become outdated with the version, and the version's fingerprint tells when. So rows are kept only if the
+//! fingerprint notices every change of the tables, and if the owner grants the memory (`kohort.keep_mb`). Otherwise, and
+//! with the plan "anonymize first", the tables are read.
 //!
 //! # Cost
-//! one pass over the rows when the version is made; reading some rows costs as much as those rows
+//! One pass over the rows when the version is made. Reading some rows costs no more than those rows.
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl fmt::Debug for KeptRows {
 }
 
 impl KeptRows {
-    /// Packs rows; `None` where they take more than so many bytes.
+    /// Packs rows; `None` if they take more bytes than allowed.
     pub(in crate::view) fn pack(rows: &RecordBatch, most_bytes: usize) -> Option<KeptRows> {
         let packed: Vec<ArrayRef> =
             if most_bytes == 0 { return None } else { rows.columns().par_iter().map(pack).collect() };
@@ -41,10 +41,10 @@ impl KeptRows {
         (n_bytes <= most_bytes).then_some(KeptRows(rows))
     }
 
-    /// All rows, or those with these numbers. Columns that leave as labels stay packed.
+    /// All rows, or the rows with these numbers. Columns that leave as labels stay packed.
     ///
     /// # Errors
-    /// Where a column can't be unpacked: a fault of ours.
+    /// If a column can't be unpacked, which is a fault of kohort.
     pub(in crate::view) fn rows(
         &self,
         wanted: Option<Vec<u32>>,
@@ -63,11 +63,11 @@ impl KeptRows {
     }
 }
 
-/// A column as numbers of its distinct values, where that makes it smaller.
+/// A column as numbers of its distinct values, if that makes it smaller.
 pub(in crate::view) fn pack(column: &ArrayRef) -> ArrayRef {
     let own = column.data_type();
     if let DataType::Utf8View = own {
-        // Texts that are read from files hold on to whole pages of them.
+        // Texts that were read from a file keep whole pages of it in memory.
         return smaller(&(Arc::new(column.as_string_view().gc()) as ArrayRef));
     }
     if own.is_nested() || matches!(own, DataType::Dictionary(..)) { Arc::clone(column) } else { smaller(column) }
@@ -77,12 +77,12 @@ fn smaller(column: &ArrayRef) -> ArrayRef {
     let numbered = |key: DataType| {
         let numbered = DataType::Dictionary(Box::new(key), Box::new(column.data_type().clone()));
         let mut packed = cast(column, &numbered).ok()?;
-        // Room for as many values as there are rows was made.
+        // The cast reserved room for as many values as there are rows.
         packed.shrink_to_fit();
         let back = packed.as_any_dictionary_opt()?.values().data_type() == column.data_type();
         (back && packed.get_array_memory_size() < column.get_array_memory_size()).then_some(packed)
     };
-    // A dictionary with more values than its numbers can tell apart is an error.
+    // The cast fails if there are more distinct values than numbers of this type.
     let packed = [DataType::UInt8, DataType::UInt16, DataType::UInt32].into_iter().find_map(numbered);
     packed.unwrap_or_else(|| Arc::clone(column))
 }

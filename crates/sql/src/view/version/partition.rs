@@ -1,4 +1,4 @@
-//! [`Partition`]: the rows of a view in classes, verified whole, as a directory.
+//! [`Partition`]: puts the rows of a view into classes, verifies all of them, and makes a directory of them.
 
 use std::collections::HashMap;
 
@@ -6,12 +6,12 @@ use kohort_core::anonymize;
 use kohort_model::{Column, NULL, Notation, Progress, Requirement, Role, Table, Texts, ValueType};
 use kohort_verify::{SuppressionLimit, verify_release};
 
-use super::assign::Assigner;
-use super::directory::{Assigned, Directory, Found, PolicyKey, Seed};
+use super::directory::{Assigned, Directory, Seed};
+use crate::view::class_labels::ClassLabels;
 use crate::view::consent::Wishes;
 use crate::view::{Definition, Summary, ViewError};
 
-/// The name of the column with each person's own k, in tables that leave this module only to be verified.
+/// The name of the column with each person's own k, in the table that is partitioned and verified.
 const OWN_K: &str = "k of the person";
 
 /// One partition of the rows of a view.
@@ -19,7 +19,7 @@ pub(in crate::view) struct Partition<'a> {
     pub(in crate::view) definition: &'a Definition,
     pub(in crate::view) table: &'a Table,
     pub(in crate::view) wishes: &'a Wishes,
-    /// Per row its person's k, `None` where nobody allowed anything.
+    /// For each row, its person's k; `None` if the person has no policy.
     pub(in crate::view) k: &'a [Option<u32>],
     pub(in crate::view) raised: &'a [(Column, Vec<Requirement>)],
     pub(in crate::view) seed: Seed,
@@ -31,7 +31,13 @@ impl Partition<'_> {
         let sensitive = self.definition.with_role(Role::Sensitive);
         let in_classes: Vec<u32> =
             (0..).zip(self.k).filter(|(_, k)| k.is_some_and(|k| k >= 2)).map(|(row, _)| row).collect();
-        let mut assigned = Assigner::new(self.table, &quasi);
+        let mut assigned = Assigned {
+            labels: ClassLabels::new(quasi.clone()),
+            class_of_row: vec![Assigned::NONE; self.table.n_rows],
+            policy_of_row: self.wishes.policy_of_row.clone(),
+            k_of_row: self.k.iter().map(|k| k.unwrap_or(0)).collect(),
+            ..Assigned::default()
+        };
         let mut summary = Summary::default();
         if !in_classes.is_empty() {
             let part = self.part(&in_classes, &quasi, &sensitive);
@@ -52,30 +58,20 @@ impl Partition<'_> {
             match k {
                 None => summary.n_denied += 1,
                 Some(0 | 1) => {
-                    assigned.alone(row);
+                    assigned.alone(self.table, row);
                     summary.n_alone += 1;
                 }
                 Some(_) => {}
             }
         }
-        let policy_key = match self.definition.policy_key {
-            Some(position) if position == self.definition.identifier => PolicyKey::Identifier,
-            _ => PolicyKey::Other,
-        };
         let compared = [sensitive, self.definition.with_role(Role::Plain)].concat();
-        let directory = Directory::new(
-            self.table,
-            quasi.clone(),
-            &compared,
-            assigned.finish(self.wishes, policy_key, self.k),
-            self.seed.clone(),
-        );
+        let directory = Directory::new(self.table, &compared, assigned, self.seed.clone());
         summary.n_rows = directory.n_rows();
         summary.k_deviation = self.k_deviation(&directory);
         Ok((directory, summary))
     }
 
-    /// The rows that are in classes, with what a partitioner looks at.
+    /// The rows that go into classes, with the columns that the partitioner needs.
     fn part(&self, rows: &[u32], quasi: &[usize], sensitive: &[usize]) -> Table {
         let mut columns = Vec::new();
         let identifier = self.table.person.expect("a view has an identifier");
@@ -97,19 +93,17 @@ impl Partition<'_> {
     }
 
     fn k_deviation(&self, directory: &Directory) -> u64 {
-        let Ok(Found { class_of_row: classes, .. }) = directory.find(self.table) else { return 0 };
-        let mut n_persons: HashMap<u32, u64> = HashMap::new();
-        for &class in classes.iter().filter(|&&class| class != Assigned::NONE) {
-            n_persons.entry(class).or_insert_with(|| directory.members(&[class]).len() as u64);
-        }
-        let in_class = classes.iter().zip(self.k).filter(|&(&class, _)| class != Assigned::NONE);
-        in_class
-            .filter_map(|(class, k)| k.filter(|&k| k >= 2).map(|k| n_persons[class].saturating_sub(u64::from(k))))
-            .sum()
+        let n_persons = |class| directory.members(&[class]).len() as u64;
+        let n_persons: Vec<u64> = (0..directory.n_classes() as u32).map(n_persons).collect();
+        let beyond = |(class, k): (Option<u32>, &Option<u32>)| {
+            let k = k.filter(|&k| k >= 2)?;
+            Some(n_persons[class? as usize].saturating_sub(u64::from(k)))
+        };
+        directory.class_of_rows(self.table.n_rows).into_iter().zip(self.k).filter_map(beyond).sum()
     }
 }
 
-/// Some rows of a column, its dictionary without texts that no longer occur.
+/// Some rows of a column. Its dictionary has only the texts that occur in them.
 fn chosen(column: &Column, rows: &[u32]) -> Column {
     let mut new_id = vec![NULL; column.texts.len()];
     let mut texts = Texts::new();

@@ -1,16 +1,17 @@
-//! Sensitive values raised in their trees, as far as persons ask.
+//! Sensitive values raised in their trees, as far as their persons ask.
 
 use std::collections::HashMap;
 
-use kohort_model::{Column, NULL, Notation, Requirement, Role, Table, Texts, ValueType};
+use kohort_model::{Column, NULL, Notation, Requirement, Role, Table, ValueType};
 
 use super::build::pair_ids;
+use crate::names::Names;
 use crate::policy::{PairId, Policies};
 use crate::view::Definition;
 use crate::view::consent::Wishes;
 
-/// Sensitive columns as readers see them: for each pair of purpose and recipient one, where it differs from the
-/// column as it is and something is asked of it.
+/// Sensitive columns as the readers of each pair of purpose and recipient see them, with their requirements. A column that
+/// is the same for them, or that has no requirement, is left out.
 pub(in crate::view) fn raised_columns(
     definition: &Definition,
     policies: Option<&Policies>,
@@ -19,7 +20,7 @@ pub(in crate::view) fn raised_columns(
     pair: Option<PairId>,
 ) -> Vec<(Column, Vec<Requirement>)> {
     let mut raised = Vec::new();
-    let Some(policies) = policies.filter(|_| definition.clauses.l.is_some() || definition.clauses.t.is_some()) else {
+    let Some(policies) = policies.filter(|_| definition.clauses.asks_of_values()) else {
         return raised;
     };
     let pairs = pair_ids(policies).filter(|&of| pair.is_none_or(|pair| pair == of));
@@ -39,28 +40,18 @@ pub(in crate::view) fn raised_columns(
 
 /// A sensitive column with every cell raised by its row's level.
 fn raise(column: &Column, levels: &[u8], name: String) -> Column {
-    let mut texts = Texts::new();
+    let mut labels = Names::default();
     let mut known: HashMap<(u32, u8), u32> = HashMap::new();
-    let mut by_label: HashMap<String, u32> = HashMap::new();
     let mut id_of = |id: u32, level: u8| {
-        *known.entry((id, level)).or_insert_with(|| match raised_label(column, id, level) {
-            None => NULL,
-            Some(label) => match by_label.get(label) {
-                Some(&id) => id,
-                None => {
-                    let id = texts.push(label);
-                    by_label.insert(label.to_owned(), id);
-                    id
-                }
-            },
-        })
+        let raised = || raised_label(column, id, level).map_or(NULL, |label| labels.number(label));
+        *known.entry((id, level)).or_insert_with(raised)
     };
     let ids = column.ids.iter().zip(levels).map(|(&id, &level)| id_of(id, level)).collect();
     let (value_type, notation) = (ValueType::Text, Notation::default());
-    Column { name, role: Role::Sensitive, value_type, notation, hierarchy: None, texts, ids }
+    Column { name, role: Role::Sensitive, value_type, notation, hierarchy: None, texts: labels.into_texts(), ids }
 }
 
-/// What a sensitive cell shows at a level, `None` where it is hidden: it is null, or there is no tree to raise it in.
+/// What a sensitive cell shows at a level; `None` if the cell is null, or there is no tree in which to raise it.
 pub(in crate::view) fn raised_label(column: &Column, id: u32, level: u8) -> Option<&str> {
     if id == NULL {
         return None;

@@ -1,38 +1,39 @@
-//! [`ShownCells`]: what a version shows of each person beside labels, in one hash each.
+//! [`ShownCells`]: one hash per person of what a version shows of the person beside labels.
 //!
-//! Two versions of a view may put everybody into the same classes and still differ in a cell. Whoever kept the first and
-//! reads the second sees which rows are new, so the persons whose cells changed are told apart from the others of their
-//! class.
+//! Two versions of a view may put everybody into the same classes and still differ in a cell. A reader who kept the first
+//! version and reads the second sees which rows are new, and so tells the persons whose cells changed apart from the others
+//! of their class.
 //!
 //! # Guarantee
-//! Hashes of two versions differ where the sensitive or plain cells of a person do, or, with DISCLOSURE ROW, what the person
-//! allows, as far as 64 bits tell; labels do not count. They are of one process and hold no cell.
+//! The hashes of a person in two versions differ if the person's sensitive or plain cells differ, or, with DISCLOSURE ROW,
+//! if the person's choices differ, except for a collision of 64 bits. Labels do not count. Hashes of two processes can't be
+//! compared, and no hash tells a cell.
 //! # Deviations
 //! A cell that nobody may see counts as shown, so a warning may be needless.
 //! # Cost
-//! a hash per row, 8 bytes per person
+//! A hash per row, and 8 bytes per person.
 
 use std::fmt::{self, Write};
 use std::hash::BuildHasher;
 use std::sync::LazyLock;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
-use datafusion::arrow::row::{RowConverter, SortField};
 use foldhash::quality::RandomState;
 use kohort_model::{Disclosure, Role, Table};
 
+use super::digest::row_bytes;
 use crate::policy::{Choice, Pair, PairId, Policies};
 use crate::view::Definition;
 use crate::view::consent::Wishes;
 
-/// Chance, so that nobody can craft cells that collide, and one for all versions, so that they can be compared.
+/// Random, so nobody can craft cells that collide, and the same for all versions, so that they can be compared.
 static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 
-/// What a version shows of each person. `Debug` shows of how many.
+/// What a version shows of each person. `Debug` shows the number of persons.
 pub(in crate::view) struct ShownCells {
     /// Names and types of the columns.
     columns: String,
-    /// Per person of the version.
+    /// For each person of the version, a hash.
     of_person: Vec<u64>,
 }
 
@@ -43,8 +44,8 @@ impl fmt::Debug for ShownCells {
 }
 
 impl ShownCells {
-    /// What is shown of the persons of a table that was read from these rows; `None` where a column is of a type whose values
-    /// have no bytes to compare.
+    /// What is shown of the persons of a table that was read from these rows; `None` if values of a column's type can't be
+    /// written as bytes.
     pub(in crate::view) fn of(
         definition: &Definition,
         policies: Option<&Policies>,
@@ -64,11 +65,7 @@ impl ShownCells {
                 .expect("a text takes any text");
         }
         let cells: Vec<ArrayRef> = shown.iter().map(|&position| rows.column(position).clone()).collect();
-        let fields = cells.iter().map(|column| SortField::new(column.data_type().clone())).collect();
-        let bytes = match cells.is_empty() {
-            true => None,
-            false => Some(RowConverter::new(fields).ok()?.convert_columns(&cells).ok()?),
-        };
+        let bytes = if cells.is_empty() { None } else { Some(row_bytes(&cells).ok()?) };
         let choices = policies.filter(|_| definition.clauses.disclosure == Disclosure::Row).map(of_choices);
         let person_column = table.person_column()?;
         let mut of_person = vec![0u64; person_column.texts.len()];
@@ -77,25 +74,25 @@ impl ShownCells {
             let policy = wishes.policy_of_row.get(row).copied().flatten();
             let choice = choices.as_ref().zip(policy).map(|(choices, policy)| choices[policy as usize]);
             let hash = SEED.hash_one((cells.as_ref().map(AsRef::<[u8]>::as_ref), choice));
-            // Rows come in any order.
+            // A sum, because rows come in any order.
             let of_person = &mut of_person[person as usize];
             *of_person = of_person.wrapping_add(hash);
         }
         Some(ShownCells { columns, of_person })
     }
 
-    /// Whether both have the same columns.
+    /// Whether both show the same columns.
     pub(in crate::view) fn is_comparable(&self, other: &ShownCells) -> bool {
         self.columns == other.columns
     }
 
-    /// What is shown of a person.
+    /// The hash of what is shown of a person.
     pub(in crate::view) fn of_person(&self, person: usize) -> u64 {
         self.of_person[person]
     }
 }
 
-/// Per policy what it lets readers see, whatever the order of purposes and recipients.
+/// For each policy, a hash of what it lets readers see, which does not depend on the order of purposes and recipients.
 fn of_choices(policies: &Policies) -> Vec<u64> {
     let of_pair = |policy: u32| {
         move |(number, pair): (usize, &Pair)| {

@@ -1,4 +1,4 @@
-//! [`Act`]: what an engine is told; [`World`]: what it should then have; [`History`]: random acts.
+//! [`Act`]: one step of an engine. [`World`]: a model of what the engine should hold. [`History`]: random acts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,7 +13,7 @@ const AGES: [i64; 5] = [21, 24, 36, 52, 57];
 const ZIPS: [&str; 3] = ["0851", "0852", "9911"];
 const DISEASES: [&str; 3] = ["flu", "cold", "gout"];
 
-/// What a view of these histories asks: `v` for two diseases in every class, `w` for what each person chooses.
+/// The views of these histories: `v` asks for two diseases in every class, `w` for what each person chooses.
 pub(super) fn asked_of(view: &str) -> Asked {
     if view == "v" { DEFINITIONS[3] } else { DEFINITIONS[2] }
 }
@@ -64,7 +64,7 @@ impl Act {
         }
     }
 
-    /// The file that it reads.
+    /// The contents of the file that the act reads.
     pub(crate) fn file(&self) -> Option<String> {
         let Act::Copy(patients) = self else { return None };
         let line = |(number, patient): &(u8, Patient)| format!("p{number},{}\n", patient.cells().join(","));
@@ -72,7 +72,7 @@ impl Act {
     }
 }
 
-/// Pairs of a DGH, and how many of its values are no other's parent.
+/// The pairs of a DGH, and the number of its leaves.
 fn pairs(name: &str) -> (&'static str, usize) {
     match name {
         "zip" => ("('0851', '085*'), ('0852', '085*'), ('9911', '991*'), ('085*', '*'), ('991*', '*')", 3),
@@ -81,7 +81,7 @@ fn pairs(name: &str) -> (&'static str, usize) {
     }
 }
 
-/// What an engine should have.
+/// A model of what an engine should hold.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     tables: BTreeSet<&'static str>,
@@ -91,7 +91,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Nothing.
+    /// An empty engine.
     pub(crate) fn empty() -> World {
         let model = Model { patients: BTreeMap::new(), choices: BTreeMap::new() };
         World { tables: BTreeSet::new(), model, dghs: BTreeMap::new(), views: BTreeMap::new() }
@@ -149,7 +149,7 @@ fn patient(place: usize, disease: usize) -> Patient {
     }
 }
 
-/// So many new people, one place after the other.
+/// This many new people, spread over the places in turn.
 fn crowd(first: u8, n_people: u8, n_places: u8) -> Vec<(u8, Patient)> {
     (0..n_people).map(|number| (first + number, patient((number % n_places).into(), (number / 2).into()))).collect()
 }
@@ -172,7 +172,7 @@ fn beginning() -> Vec<Act> {
     ]
 }
 
-/// A history with everything in it.
+/// A history that contains every kind of act.
 pub(crate) fn short_history() -> Vec<Act> {
     let refuses = Choice { shows_disease: false, ..Choice::open(2, 0) };
     let everyday = vec![
@@ -201,7 +201,7 @@ pub(crate) fn short_history() -> Vec<Act> {
     [beginning(), everyday].concat()
 }
 
-/// Random acts, and what they lead to.
+/// Random acts, and the model after them.
 pub(crate) struct History {
     chance: Chance,
     pub(crate) world: World,
@@ -228,7 +228,7 @@ impl History {
             3 if self.world.views.contains_key(view) => Act::Refresh(view),
             4 if self.world.views.contains_key(view) => Act::DropView(view),
             3..=6 if !self.world.views.contains_key(view) => {
-                // Enough for a view whatever else is there.
+                // Enough people for a view, even if the table is empty.
                 let model = &mut self.world.model.clone();
                 let newcomers = self.newcomers(model, 6);
                 match model.patients.len() {
@@ -255,7 +255,7 @@ impl History {
         self.chance.below(end as u64) as usize
     }
 
-    /// A change of what a model has, applied to it.
+    /// A random change of rows, also applied to the model.
     fn change(&mut self, model: &mut Model) -> Change {
         let number = |name: &String| name[1..].parse::<u8>().unwrap();
         let known: Vec<u8> = model.patients.keys().map(number).collect();
@@ -279,7 +279,7 @@ impl History {
         change
     }
 
-    /// Up to so many who are not there.
+    /// Up to this many people who are not in the table.
     fn newcomers(&mut self, model: &Model, most: usize) -> Vec<(u8, Patient)> {
         let free: Vec<u8> =
             (0..=u8::MAX).filter(|number| !model.patients.contains_key(&format!("p{number}"))).collect();

@@ -1,20 +1,20 @@
-//! A reader who kept every answer and knows who was in which class when.
+//! A reader who kept every answer and knows who was in which class at each time.
 //!
-//! Whatever unions, intersections and differences of classes give is a union of the finest sets: rows that were always in
-//! the same classes together. Each of those must satisfy what the view asks of a class, and nobody may be in two crowds:
-//! what these have in common could be theirs alone.
+//! Unions, intersections and differences of classes are always unions of the finest sets, which are rows that were always in the
+//! same classes. Each finest set must satisfy what the view asks of a class. Nobody may be in two crowds, because only that person
+//! might have the value that both crowds have in common.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Asked;
 use super::kept::{Kept, KeptRow, Place};
 
-/// A row while it is shown without a break. Who is hidden and shown again is another one.
+/// A row while it is shown without a break. A row that is hidden and shown again is another item.
 type Item = usize;
 
 pub(crate) struct Attacker {
     asked: Asked,
-    /// Per snapshot the class of each item.
+    /// For each snapshot, the class of each item.
     snapshots: Vec<BTreeMap<Item, String>>,
     items: Vec<KeptRow>,
     /// Items of the last snapshot by their rows, and the atoms these were in.
@@ -48,7 +48,7 @@ impl Attacker {
         self.snapshots.push(snapshot);
     }
 
-    /// The first who is in two crowds, or set that does not satisfy what is asked, as an error.
+    /// Finds somebody who is in two crowds, or a set that does not satisfy what the view asks for.
     pub(crate) fn fails(&self) -> Result<(), String> {
         let mut names = BTreeSet::new();
         if let Some(twice) = self.items.iter().find(|row| !names.insert(&row.name)) {

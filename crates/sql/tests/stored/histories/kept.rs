@@ -22,7 +22,7 @@ pub(crate) enum Place {
 
 #[derive(Clone, Debug)]
 pub(crate) struct KeptRow {
-    /// Its number in the table.
+    /// The number of the row in the table.
     pub(crate) key: i64,
     pub(crate) name: String,
     pub(crate) place: Place,
@@ -31,9 +31,9 @@ pub(crate) struct KeptRow {
     pub(crate) leaves: bool,
     pub(crate) k: u32,
     pub(crate) level: u8,
-    /// What the person chose, as cells of the table of choices; empty without choices.
+    /// The person's choice as cells of the table of choices; empty if there is none.
     chosen: Vec<String>,
-    /// Age, zip, disease, and ward where the view shows it.
+    /// Age, zip and disease, and ward if the view shows it.
     pub(crate) cells: Vec<String>,
 }
 
@@ -124,7 +124,7 @@ impl Kept {
         &self.labels[&row.class]
     }
 
-    /// What a reader should see on a day, sorted: what somebody in a class hides says nothing for all of it.
+    /// What a reader should see on a day, sorted. A column that one person of a class hides is hidden for the whole class.
     pub(crate) fn shown(&self, today: u32) -> Vec<Vec<String>> {
         let mut hidden: BTreeMap<&str, [bool; 3]> = BTreeMap::new();
         for row in self.rows.iter().filter(|row| row.place == Place::Crowd) {
@@ -146,7 +146,8 @@ impl Kept {
         rows
     }
 
-    /// Whether everybody in the table is there once, as they are, or allowed nothing; and nobody else but who leaves.
+    /// Checks that the view keeps everybody in the table once, with the same cells, except those who allow nothing; and nobody
+    /// else except persons who are leaving.
     pub(crate) fn accounts_for(&self, model: &Model, asked: Asked) -> Result<(), String> {
         let mut current: BTreeMap<&str, &KeptRow> = BTreeMap::new();
         for row in &self.rows {
@@ -191,7 +192,7 @@ impl Kept {
     }
 }
 
-/// Whether labels stand for an age and a zip code.
+/// Whether labels could stand for an age and a zip code.
 fn covers(labels: &[String], cells: &[String]) -> bool {
     let zip = match labels[1].as_str() {
         "*" => true,

@@ -1,4 +1,4 @@
-//! What happens to the table and the choices, and the model of it.
+//! Random steps that change the table and the choices, and the model of both.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub(crate) struct Choice {
     pub(crate) ward_until: u32,
 }
 
-/// No day of a history.
+/// A day after every history.
 const FOREVER: u32 = 30;
 
 impl Choice {
@@ -38,7 +38,7 @@ impl Choice {
         Choice { k, level, shows_age: true, shows_disease: true, ward_until: FOREVER }
     }
 
-    /// As cells of the table of choices, after the name.
+    /// The choice as cells of the table of choices, after the name.
     pub(crate) fn cells(&self) -> [String; 5] {
         let word = |shows: bool| if shows { "yes" } else { "no" }.to_owned();
         let until = format!("2026-01-{:02}", self.ward_until + 1);
@@ -95,11 +95,11 @@ pub(crate) enum Step {
     Refresh,
     RefreshPart,
     ForceRefresh,
-    /// The clock is set to a day, which may have been.
+    /// Sets the clock to a day, which may be in the past.
     Day(u32),
 }
 
-/// Days of histories are before this one.
+/// All days of histories are before this day.
 const LAST_DAY: u32 = 12;
 
 fn name(number: u8) -> String {
@@ -170,7 +170,7 @@ impl Change {
     }
 }
 
-/// What the tables should hold.
+/// The model of the tables.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
     pub(crate) patients: BTreeMap<String, Patient>,
@@ -178,7 +178,7 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// Three classes of three, with whom every definition can be met.
+    /// Three classes of three persons, for which every definition can be reached.
     pub(crate) fn at_first() -> Model {
         let mut model = Model { patients: BTreeMap::new(), choices: BTreeMap::new() };
         for number in 0..9u8 {
@@ -196,7 +196,7 @@ impl Model {
         model
     }
 
-    /// The same people, each with a choice of their own.
+    /// The same persons, each with a choice.
     pub(crate) fn with_choices(choices: Vec<Choice>) -> Model {
         let mut model = Model::at_first();
         model.choices.extend((0..).map(name).zip(choices));
@@ -216,7 +216,7 @@ impl Model {
         )
     }
 
-    /// Changes the model, unless the change can't be; says whether it can.
+    /// Changes the model; `false` if the change is not possible.
     pub(crate) fn apply(&mut self, change: &Change) -> bool {
         match change {
             Change::Insert(patients) => {
@@ -278,7 +278,7 @@ impl Model {
 pub(crate) mod changes {
     use super::{Change, Choice, Patient};
 
-    /// Six who come to the youngest, two with each disease.
+    /// Inserts six persons into the youngest class, two with each disease.
     pub(crate) fn crowd() -> Change {
         let patient = |disease: &'static str| {
             let (age, zip, ward) = (Some(21), Some("0851"), Some("north"));
@@ -288,7 +288,7 @@ pub(crate) mod changes {
         Change::Insert((20..).zip(diseases.map(patient)).collect())
     }
 
-    /// Everybody without a choice of their own asks for so many.
+    /// Sets the k of everybody without an own choice.
     pub(crate) fn everybody(k: u32) -> Change {
         Change::Choose2(None, Choice::open(k, 0))
     }
@@ -349,12 +349,12 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..14)
 }
 
-/// Choices of those who are there at first, who all ask for two.
+/// The choices of the first persons, who all ask for k = 2.
 pub(crate) fn first_choices() -> impl Strategy<Value = Vec<Choice>> {
     prop::collection::vec(choice(Just(2u32)), 9)
 }
 
-/// Days that come and go, and people who change their minds and leave.
+/// Steps that move the clock, change choices, and remove persons.
 pub(crate) fn undecided_steps() -> impl Strategy<Value = Vec<Step>> {
     let mind = (0..9u8, choice(Just(2u32))).prop_map(|(number, choice)| Change::Choose2(Some(number), choice));
     let step = prop_oneof![

@@ -1,4 +1,4 @@
-//! A PostgreSQL server of the tests' own, in a folder that goes with it.
+//! A PostgreSQL server for tests, in a temporary folder.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use tokio_postgres::{Client, NoTls};
 /// The password of the one user, `ann`.
 pub(crate) const PASSWORD: &str = "correct horse";
 
-/// A server that runs as long as somebody has it.
+/// A server that runs until it is dropped.
 pub(crate) struct Server {
     folder: TempDir,
     port: u16,
 }
 
 impl Server {
-    /// The server that other tests use now, or a new one.
+    /// The server that other tests are using, or a new one.
     pub(crate) fn running() -> Arc<Server> {
         static RUNNING: Mutex<Weak<Server>> = Mutex::new(Weak::new());
         let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -49,18 +49,18 @@ impl Server {
         );
         let mut start = as_postgres("pg_ctl");
         start.args(["start", "--wait", "-D"]).arg(&data).arg("-l").arg(folder.path().join("log"));
-        // What it leaves running would hold pipes open.
+        // The server process would hold the pipes open.
         let status = start.arg("-o").arg(options).stdout(Stdio::null()).stderr(Stdio::null()).status();
         assert!(status.unwrap().success(), "PostgreSQL does not start");
         Server { folder, port }
     }
 
-    /// Where a database is.
+    /// The address of a database.
     pub(crate) fn location(&self, database: &str) -> String {
         format!("postgres://ann@localhost:{}/{database}", self.port)
     }
 
-    /// The certificate that vouches for the server.
+    /// The certificate of the server's authority.
     pub(crate) fn certificate(&self) -> PathBuf {
         self.folder.path().join("server.crt")
     }
@@ -70,7 +70,7 @@ impl Server {
         self.database_in(name, "UTF8", made_by).await
     }
 
-    /// The same, which keeps texts in this encoding.
+    /// A new database with this encoding.
     pub(crate) async fn database_in(&self, name: &str, encoding: &str, made_by: &str) -> Database {
         let client = self.connect("postgres").await;
         client.batch_execute(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await.unwrap();
@@ -101,14 +101,14 @@ impl Drop for Server {
 
 /// A database of the server.
 pub(crate) struct Database {
-    /// Whoever changes it.
+    /// A connection that changes the database.
     pub(crate) client: Client,
     pub(crate) location: String,
     passfile: PathBuf,
 }
 
 impl Database {
-    /// A statement that makes a table of this database's one.
+    /// A statement that makes a table of this engine from a table of the database.
     pub(crate) fn external(&self, table: &str) -> String {
         let (location, passfile) = (&self.location, self.passfile.display());
         format!(
@@ -117,7 +117,7 @@ impl Database {
     }
 }
 
-/// Writes a file that its owner alone may read.
+/// Writes a file that only its owner may read.
 pub(crate) fn write_private(file: &Path, text: &str) {
     use std::os::unix::fs::PermissionsExt;
     std::fs::write(file, text).unwrap();
@@ -134,7 +134,7 @@ fn make_certificate(folder: &Path) {
     write_private(&key, &std::fs::read_to_string(&key).unwrap());
 }
 
-/// A program of PostgreSQL, which does not run as root.
+/// A program of PostgreSQL, as another user if this is root, because PostgreSQL refuses to run as root.
 fn as_postgres(program: &str) -> Command {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = versions.map(|version| version.path().join("bin").join(program)).collect();

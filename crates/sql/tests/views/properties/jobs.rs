@@ -1,5 +1,5 @@
-//! Random computed views, each read by every plan for every purpose, and recounted by independent code. `cargo xtask jobs
-//! --of computed` runs many of them: a number names one for good.
+//! Random computed views. Each is read by every plan for every purpose, and recounted by independent code. `cargo xtask jobs
+//! --of computed` runs many of them. A number always names the same view.
 
 use kohort_sql::SqlError;
 use kohort_testkit::jobs::{FaultKind, Judged, Tally, judge_drawn, shrunk_drawn};
@@ -10,7 +10,7 @@ use super::people::{self, Order, People, Purposes};
 use super::{PLANS, block_on};
 use crate::session::{engine, owner, rows, try_rows};
 
-/// The name of the system among those of `cargo xtask jobs`.
+/// The name of this kind of job in `cargo xtask jobs`.
 const WORD: &str = "computed";
 
 /// Jobs that the ordinary tests run.

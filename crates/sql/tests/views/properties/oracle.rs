@@ -1,4 +1,4 @@
-//! What must hold of an answer, by hand.
+//! Checks of an answer that are written by hand.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use super::people::{AGE, Condition, Disclosure, ILLNESS, ILLNESSES, Leftovers, P
 
 const NULL: &str = "NULL";
 
-/// Rows of `SELECT *` for a purpose, and who they are of.
+/// The rows of `SELECT *` for a purpose, and their persons.
 pub(crate) struct Released<'a> {
     people: &'a People,
     purpose: &'a str,
@@ -24,7 +24,7 @@ impl<'a> Released<'a> {
         }
     }
 
-    /// What is wrong, the first of everything.
+    /// The first problem of an answer.
     pub(crate) fn check(&self) -> Result<(), Fault> {
         let untrue = |what: String| Fault { kind: FaultKind::Untrue, what };
         let under = |what: String| Fault { kind: FaultKind::UnderRequirement, what };
@@ -37,7 +37,7 @@ impl<'a> Released<'a> {
         self.values_are_spread().map_err(under)
     }
 
-    /// Rows of persons in classes, by what their quasi columns show.
+    /// The rows of each class. A class is told by the labels of its quasi columns.
     pub(crate) fn classes(&self) -> BTreeMap<(&str, &str), Vec<usize>> {
         let mut classes: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
         for (place, (tag, row)) in self.rows.iter().enumerate() {
@@ -48,9 +48,9 @@ impl<'a> Released<'a> {
         classes
     }
 
-    /// Illnesses of every class, as they are and raised as their persons ask: as many as asked for, and as far from those
-    /// of all classes as asked for. As many are also seen where a class is told any. Where refusals hide single cells,
-    /// what a reader takes for a class can't be told by looks.
+    /// Checks the illnesses of every class, both as they are and raised as their persons ask: there must be as many as the view
+    /// asks for, and their shares must be as close to those of all classes. If a class shows any illness, readers must see as
+    /// many, too. Where refusals hide single cells, labels do not tell classes apart, so nothing is checked.
     fn values_are_spread(&self) -> Result<(), String> {
         if self.people.disclosure == Disclosure::Row {
             return Ok(());
@@ -70,7 +70,7 @@ impl<'a> Released<'a> {
         Ok(())
     }
 
-    /// An illness as far up as the row's person asks.
+    /// The illness of a row, raised as its person asks.
     fn raised(&self, row: usize, illness: &str) -> Option<String> {
         let (person, _) = self.people.tagged(self.rows[row].0);
         let level = self.people.persons[person].choice(self.purpose).map_or(0, |choice| choice.level);
@@ -85,7 +85,7 @@ impl<'a> Released<'a> {
     }
 
     fn is_spread(&self, classes: &[&Vec<usize>], value: impl Fn(usize) -> Option<String>) -> Result<(), String> {
-        // Whoever has a value in two rows has it once.
+        // A person with the same value in two rows counts once.
         let held = |rows: &[usize]| -> BTreeMap<Option<String>, f64> {
             let pairs: BTreeSet<_> =
                 rows.iter().map(|&row| (self.people.tagged(self.rows[row].0).0, value(row))).collect();
@@ -154,7 +154,7 @@ impl<'a> Released<'a> {
             if !is_shown && !is_refused_well {
                 return Err(format!("a refused cell shows {label}"));
             }
-            // A null is hidden among values, or shown as what it is.
+            // A NULL is either hidden among values, or shown as NULL.
             let is_masked = by_row && !is_shown;
             let hides_value = label == NULL && value.is_some() && !is_masked;
             if hides_value || !(is_covered || label == NULL) {
@@ -167,8 +167,8 @@ impl<'a> Released<'a> {
         Ok(())
     }
 
-    /// Whether as many persons as this row's asks for could be this row, and whether they have as many illnesses as the
-    /// view asks for. NULL is read as any label.
+    /// Whether this row could be of as many persons as its own person asks for, and whether they have as many illnesses as the
+    /// view asks for. NULL counts as any label.
     fn is_hidden(&self, tag: usize, row: &[String]) -> Result<(), String> {
         let (person, _) = self.people.tagged(tag);
         let k = self.k(person).unwrap_or(0);
@@ -240,14 +240,14 @@ fn compare<T: PartialOrd>(comparison: &str, left: &T, right: &T) -> bool {
 }
 
 impl Condition {
-    /// Whether a row could satisfy it, each comparison by itself.
+    /// Whether a row could satisfy the condition, each comparison by itself.
     pub(crate) fn could_be(&self, row: &[String]) -> bool {
         self.could(row, true)
     }
 
-    /// Whether the row could make it true, or false.
+    /// Whether the row could make the condition true, and whether it could make it false.
     fn could(&self, row: &[String], truth: bool) -> bool {
-        // Every age there is, and some beyond on both sides.
+        // All ages in the table, and some below and above them.
         let ages = || -> Vec<i64> {
             let (low, high) = match row[AGE].as_str() {
                 NULL => return Vec::new(),

@@ -1,4 +1,4 @@
-//! Random people, what they allow, and what is asked of them.
+//! Random people, their choices, and random conditions.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::option::weighted;
 use proptest::prelude::*;
 
-/// Zip codes and illnesses with what is above them, the root last.
+/// Zip codes and illnesses with their ancestors, the root last.
 pub(crate) const ZIPS: [(&str, [&str; 2]); 5] =
     [("a1", ["a", "*"]), ("a2", ["a", "*"]), ("a3", ["a", "*"]), ("b1", ["b", "*"]), ("b2", ["b", "*"])];
 pub(crate) const ILLNESSES: [(&str, [&str; 2]); 4] = [
@@ -39,19 +39,19 @@ pub(crate) struct Choice {
 #[derive(Clone, Debug)]
 pub(crate) struct Person {
     pub(crate) rows: Vec<Row>,
-    /// For care, and for the study; who has none for care has none at all.
+    /// The choices for care and for the study. A person without a choice for care has none at all.
     care: Option<Choice>,
     study: Option<Choice>,
 }
 
 impl Person {
-    /// What is allowed for a purpose.
+    /// The choice for a purpose.
     pub(crate) fn choice(&self, purpose: &str) -> Option<&Choice> {
         let care = self.care.as_ref()?;
         if purpose == "care" { Some(care) } else { self.study.as_ref() }
     }
 
-    /// The largest k asked for, for any purpose; `None` where nothing is allowed.
+    /// The largest k that the person asks for, for any purpose; `None` if the person allows nothing.
     fn own_k(&self) -> Option<usize> {
         let care = self.care.as_ref()?;
         Some(self.study.as_ref().map_or(care.k, |study| study.k.max(care.k)))
@@ -84,9 +84,9 @@ pub(crate) struct People {
     least_k: Option<usize>,
     pub(crate) leftovers: Leftovers,
     pub(crate) purposes: Purposes,
-    /// How many illnesses a class has at least.
+    /// The least number of illnesses in a class.
     pub(crate) l: Option<usize>,
-    /// How far a class may be from everybody, in tenths.
+    /// How far the illnesses of a class may be from those of everybody, in tenths.
     t: Option<u8>,
     algorithm: &'static str,
     /// Whether ages are generalized in steps or as ranges.
@@ -109,7 +109,7 @@ impl Order {
 }
 
 impl People {
-    /// What a person asks for, as readers for a purpose find it; `None` where the person is not there.
+    /// The k that a person has in the view for a purpose; `None` if the person is not in the view.
     pub(crate) fn k(&self, person: usize, purpose: &str) -> Option<usize> {
         let person = &self.persons[person];
         let own = match self.purposes {
@@ -119,12 +119,12 @@ impl People {
         own.map(|k| k.max(self.least_k.unwrap_or(0)))
     }
 
-    /// How far a class may be from everybody.
+    /// How far the illnesses of a class may be from those of everybody.
     pub(crate) fn t(&self) -> Option<f64> {
         self.t.map(|t| f64::from(t) / 10.0)
     }
 
-    /// Whether one class of everybody who asks for one, for each purpose, would do.
+    /// Whether, for each purpose, one class of all persons in the view would satisfy the requirements.
     pub(crate) fn can_be_one_class(&self) -> bool {
         let purposes = match self.purposes {
             Purposes::Together => vec!["care"],
@@ -135,7 +135,7 @@ impl People {
             let wishes: Vec<usize> = wishes.filter(|&k| k >= 2).collect();
             wishes.iter().all(|&k| k <= wishes.len())
         };
-        // Illnesses may be raised to fewer than there are.
+        // Raising can make fewer illnesses of them.
         self.l.is_none() && purposes.iter().all(is_enough)
     }
 
@@ -233,7 +233,7 @@ fn choice() -> impl Strategy<Value = Choice> {
 pub(crate) fn any() -> impl Strategy<Value = People> {
     let person = (vec(row(), 1..=2), weighted(0.9, choice()), weighted(0.6, choice()));
     let person = person.prop_map(|(rows, care, study)| Person { rows, care, study });
-    // Somebody allows something, or there would be no purpose to ask for.
+    // At least one person allows something, so that there is a purpose to ask for.
     let somebody =
         (vec(row(), 1..=2), choice()).prop_map(|(rows, care)| Person { rows, care: Some(care), study: None });
     let algorithm = prop::sample::select(vec!["auto", "datafly", "mondrian", "cluster", "datafly BLOCK 4"]);
@@ -250,7 +250,7 @@ pub(crate) fn any() -> impl Strategy<Value = People> {
     )
 }
 
-/// What is asked of a row.
+/// A condition on a row.
 #[derive(Clone, Debug)]
 pub(crate) enum Condition {
     Age(&'static str, i64),

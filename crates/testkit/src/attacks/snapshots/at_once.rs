@@ -1,8 +1,8 @@
-//! [`AtOnce`]: classes that everybody joins and leaves at once, the naive way to keep a view.
+//! [`AtOnce`]: the naive way to keep a view. Persons join and leave classes as soon as they come and go.
 //!
 //! # Paper
-//! `[EPS+12]` section 7: a newcomer joins the nearest class and raises its labels; a class that is too small once
-//! somebody left is dissolved, and its members join others.
+//! `[EPS+12]` section 7: a newcomer joins the nearest class and raises its labels. A class that becomes too small when
+//! somebody leaves is dissolved, and its members join others.
 
 use kohort_core::changing::{Edit, GrowingTree, Member, MemberKey};
 
@@ -11,19 +11,19 @@ use super::attacker::Row;
 /// The classes of a view.
 #[derive(Default)]
 pub(super) struct AtOnce {
-    /// Each with its number, and who is in it since which change.
+    /// The classes, each with its number and its members, and the change with which each member joined.
     classes: Vec<(u64, Vec<(Member, u64)>)>,
     n_changes: u64,
 }
 
 impl AtOnce {
-    /// Starts with these.
+    /// Starts with these classes.
     pub(super) fn new(classes: Vec<Vec<Member>>) -> AtOnce {
         let since = |members: Vec<Member>| members.into_iter().map(|member| (member, 0)).collect();
         AtOnce { classes: (0..).zip(classes.into_iter().map(since)).collect(), n_changes: 0 }
     }
 
-    /// What one edit does; `stands` says whether rows may be a class.
+    /// Applies one edit; `stands` decides whether rows may form a class.
     pub(super) fn apply(&mut self, trees: &[GrowingTree], stands: &dyn Fn(&[Row]) -> bool, edit: Edit) {
         let (old, new) = match edit {
             Edit::Insert(new) => (None, Some(new)),
@@ -74,7 +74,7 @@ impl AtOnce {
     }
 }
 
-/// A row, told from the same row in another class.
+/// The row of a member for the attacker. A row that vanished and came back is another row.
 fn row((member, since): &(Member, u64)) -> Row {
     Row { showing: (member.key.0, *since), person: member.person.0, k: member.k, tuple: member.tuple.clone() }
 }

@@ -1,4 +1,4 @@
-//! Somebody who kept every snapshot, knows who was in which class when, and knows the rule.
+//! [`Attacker`]: somebody who kept every snapshot, knows who was in which class when, and knows the rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,16 +7,16 @@ use kohort_model::Requirement;
 /// What a row shows beside its quasi labels.
 pub type Tuple = Vec<u32>;
 
-/// A row as the truth has it. The attacker knows whose it is, not what it shows.
+/// A row as it really is. The attacker knows to whom it belongs, but not what it shows.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Row {
-    /// One time of being shown: a row that vanished and came back counts anew.
+    /// Which appearance of the row this is: a row that vanished and came back counts anew.
     pub showing: (u64, u64),
-    /// Whose it is.
+    /// The person to whom the row belongs.
     pub person: u64,
     /// The k that the person asks for.
     pub k: u32,
-    /// What it shows.
+    /// What the row shows beside its quasi labels.
     pub tuple: Tuple,
 }
 
@@ -24,7 +24,7 @@ pub struct Row {
 #[derive(Default)]
 pub struct Attacker {
     n_snapshots: usize,
-    /// Per row where it was when.
+    /// For each row, in which class it was in which snapshot.
     signatures: BTreeMap<Row, Vec<(usize, u64)>>,
 }
 
@@ -43,7 +43,7 @@ impl Attacker {
         self.n_snapshots += 1;
     }
 
-    /// The smallest sets that unions, intersections and differences of classes of all snapshots make.
+    /// The smallest sets that can be made from the classes of all snapshots by union, intersection and difference.
     pub fn blocks(&self) -> Vec<Block> {
         let mut blocks: BTreeMap<&[(usize, u64)], Vec<Row>> = BTreeMap::new();
         for (row, signature) in &self.signatures {
@@ -54,7 +54,7 @@ impl Attacker {
 }
 
 impl Block {
-    /// Whose rows they are.
+    /// The persons to whom the rows belong.
     pub fn persons(&self) -> BTreeSet<u64> {
         self.rows.iter().map(|row| row.person).collect()
     }
@@ -68,11 +68,12 @@ impl Block {
     }
 }
 
-/// The tuples that a person can have: those for which everybody can be given one tuple for good, so that every block
-/// shows what it shows. Persons in one block only take what is left, so that only those in several need a search.
+/// The tuples that a person can have. A tuple is possible if everybody can be given one tuple for good so that every
+/// block shows what it shows. Persons in a single block take what is left, so only persons in several blocks need a
+/// search.
 ///
 /// # Panics
-/// Where the person is in no block.
+/// If the person is in no block.
 pub fn candidates(blocks: &[Block], person: u64) -> BTreeSet<Tuple> {
     let mut blocks_of: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (number, block) in blocks.iter().enumerate() {
@@ -108,7 +109,7 @@ fn others_fit<'a>(
 ) -> bool {
     let Some((first, rest)) = others.split_first() else { return true };
     let mine = &blocks_of[first];
-    // The truth first: most of it can stay.
+    // The search starts with the true assignment, because most of it can stay.
     let others_of_block: Vec<&Tuple> = left[mine[0]].keys().copied().filter(|tuple| *tuple != truth[first]).collect();
     for tuple in std::iter::once(truth[first]).chain(others_of_block) {
         if take(left, mine, tuple) {
@@ -138,11 +139,11 @@ fn give_back(left: &mut [BTreeMap<&Tuple, usize>], blocks: &[usize], tuple: &Tup
     }
 }
 
-/// Whether rows satisfy requirements on columns `c0`, `c1`, ..., by the table of definitions; before, each of so many
-/// values was as frequent.
+/// Whether rows satisfy requirements on columns `c0`, `c1`, ..., computed from the definitions. In the whole table each
+/// of `n_values` values is taken to be equally frequent.
 ///
 /// # Panics
-/// Where a column is called otherwise.
+/// If a requirement names another column.
 pub fn stands(rows: &[Row], requirements: &[Requirement], n_values: u32) -> bool {
     let n = rows.len() as f64;
     let counts = |column: &str| {

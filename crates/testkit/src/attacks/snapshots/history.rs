@@ -1,4 +1,4 @@
-//! [`View`]: a view with its base, to which random changes happen.
+//! [`View`]: a materialized view and its base table, to which random changes happen.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,20 +15,20 @@ use super::at_once::AtOnce;
 use super::attacker::{Attacker, Row, Tuple, stands};
 use crate::random::Random;
 
-/// A ledger in memory can be read.
+/// Why reading a ledger in memory can't fail.
 const LEDGER: &str = "a ledger in memory fails only where its content is broken";
 
 /// How many values each column of the tuples has.
 pub const N_VALUES: u32 = 3;
 
-/// What is asked of a view, and of whom.
+/// The requirements of a view, and what its persons ask for.
 #[derive(Clone, Debug)]
 pub struct Setting {
     /// What every class must satisfy, in columns `c0`, `c1`, ...
     pub requirements: Vec<Requirement>,
     /// How many columns a tuple has.
     pub n_columns: usize,
-    /// Persons ask for one of these.
+    /// Each person asks for one of these.
     pub own_k: Vec<u32>,
     /// How changes reach the view.
     pub rule: Rule,
@@ -39,33 +39,33 @@ pub struct Setting {
 /// How changes reach the view.
 #[derive(Clone, Copy, Debug)]
 pub enum Rule {
-    /// In batches that stand by themselves.
+    /// Changes reach the view in batches, each of which satisfies the requirements by itself.
     Epochs(Departures, Closing),
-    /// One by one, as in `[EPS+12]`. No view does so.
+    /// Changes reach the view one by one, as in `[EPS+12]`. No view of kohort works like this.
     AtOnce,
 }
 
-/// What an update does to the rest of what is shown.
+/// What happens to a person's other values when a row is updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tuples {
-    /// Nothing.
+    /// The values stay.
     Stay,
-    /// They are drawn anew.
+    /// The values are drawn anew.
     Change,
 }
 
-/// How often what happened, so that tests can say that it did.
+/// How often each kind of change happened, so that tests can check that it did.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Happened {
     /// Rows that joined a class.
     pub admitted: usize,
-    /// Rows that left one.
+    /// Rows that left a class.
     pub removed: usize,
     /// Crowds that were withdrawn.
     pub withdrawn: usize,
     /// Crowds that nobody joins any more.
     pub sealed: usize,
-    /// Persons who want no crowd.
+    /// Persons who ask for no crowd.
     pub alone: usize,
     /// Classes that a refresh kept.
     pub kept: usize,
@@ -73,24 +73,24 @@ pub struct Happened {
     pub parted: usize,
 }
 
-/// A view over a base, with everybody who kept what it showed.
+/// A view over a base table, and an attacker who keeps every snapshot of it.
 pub struct View {
     setting: Setting,
     trees: Vec<GrowingTree>,
     standard: Standard,
     index: ClassIndex,
     ledger: MemoryLedger,
-    /// The classes, where changes reach the view at once.
+    /// The classes of the view if changes reach it at once.
     at_once: AtOnce,
     base: BTreeMap<PersonKey, Member>,
     gone: BTreeMap<PersonKey, Tuple>,
     next_key: u64,
     random: Random,
-    /// Somebody who kept every snapshot.
+    /// The attacker, who keeps every snapshot.
     pub attacker: Attacker,
     /// What happened so far.
     pub happened: Happened,
-    /// What the verifier refused to show: nothing, unless something is wrong.
+    /// Steps that the verifier refused. There is none unless something is wrong.
     pub rejected: Vec<String>,
     /// Every step that touched a crowd.
     pub steps: Vec<Step>,
@@ -101,7 +101,7 @@ pub struct View {
 /// The hierarchies of the two quasi columns.
 ///
 /// # Panics
-/// Never: they are written below.
+/// Never, because the hierarchies are constants.
 pub fn trees() -> Vec<GrowingTree> {
     let deep = "1;a;l;*\n2;a;l;*\n3;b;l;*\n4;b;l;*\n5;c;r;*\n6;c;r;*\n7;d;r;*\n8;r;*\n";
     let flat = "m;*\nf;*\nx;*\n";
@@ -109,10 +109,10 @@ pub fn trees() -> Vec<GrowingTree> {
 }
 
 impl View {
-    /// A view of so many persons.
+    /// A view of this many persons.
     ///
     /// # Panics
-    /// Where a requirement speaks of columns that tuples don't have.
+    /// If a requirement names a column that tuples don't have.
     pub fn new(setting: &Setting, n_persons: u64, seed: u64) -> View {
         let counts = vec![10; N_VALUES as usize];
         let columns: Vec<ReferenceColumn> = (0..setting.n_columns)
@@ -151,7 +151,7 @@ impl View {
         self.look();
     }
 
-    /// Neighbours together as soon as they stand, as a partitioner might.
+    /// Groups neighbours as soon as a group satisfies the requirements, as a partitioner might.
     fn partitioned(&self, mut members: Vec<Member>) -> Vec<Vec<Member>> {
         members.sort_by_key(|member| member.nodes.clone());
         let mut classes: Vec<Vec<Member>> = vec![Vec::new()];
@@ -170,7 +170,7 @@ impl View {
     /// Partitions the base anew and shows what readers may see of it.
     ///
     /// # Panics
-    /// Where the ledger is broken.
+    /// If the ledger is broken.
     pub fn refresh(&mut self) {
         if let Rule::AtOnce = self.setting.rule {
             return;
@@ -196,7 +196,7 @@ impl View {
         self.happened.kept += refreshed.kept.len();
         let effects = refreshed.effects(&old, &new, self.ledger.unused().expect(LEDGER));
         let before = old_atoms(&self.ledger).iter().map(|old| (old.atom.0, self.step_members(&old.members))).collect();
-        // Whoever waits is hidden here until they have another row.
+        // This hides persons who still wait, until they have another row.
         self.ledger.write(&effects);
         self.index.follow(&self.trees, &effects);
         let after = old_atoms(&self.ledger);
@@ -238,7 +238,7 @@ impl View {
     /// Some random changes in one batch.
     ///
     /// # Panics
-    /// Where the ledger is broken.
+    /// If the ledger is broken.
     pub fn change(&mut self) {
         let mut edits = Vec::new();
         for _ in 0..=self.random.below(5) {
@@ -295,7 +295,7 @@ impl View {
         self.verify(&before);
     }
 
-    /// Every step passes the verifier.
+    /// Checks that every step passes the verifier.
     fn verify(&mut self, before: &MemoryLedger) {
         let touched: BTreeSet<AtomId> =
             before.all_atoms().keys().chain(self.ledger.all_atoms().keys()).copied().collect();
@@ -325,7 +325,7 @@ impl View {
         }
     }
 
-    /// What rows show beside quasi labels.
+    /// The columns that rows show beside their quasi labels.
     pub fn columns(&self) -> Vec<StepColumn> {
         let reference: BTreeMap<_, _> = (0..N_VALUES).map(|value| (Some(value.to_string()), 10)).collect();
         let column = |column| StepColumn { name: format!("c{column}"), reference: reference.clone() };

@@ -1,21 +1,22 @@
-//! Refusals, held against every release there could be.
+//! Compares refusals with every release that could exist.
 //!
-//! A class that shows nothing hides everybody at least as well as any other, and what its group tells does not depend on its
-//! cells. So where a release exists, one exists whose cells show nothing: it is enough to try every choice of persons to leave
-//! out and every way to put the others into sensitive groups.
+//! A class that shows nothing hides everybody at least as well as any other class, and what its group tells does not
+//! depend on its cells. So if any release exists, one exists whose cells show nothing, and it is enough to try every
+//! choice of persons to leave out and every way to put the others into sensitive groups.
 
 use kohort_model::{Requirement, Role};
 
 use super::{Found, Read, Released, shows_register};
 use crate::oracle::{self, Verdict};
 
-/// People up to whom everything is tried.
+/// For up to this many people, everything is tried.
 const FEW_PEOPLE: usize = 7;
 
 impl Read<'_> {
-    /// Whether there is a release that is always tried: one class and one group of everybody whom a class can take. `None`
-    /// where there are too many releases to try all, and where there are others than that one. These others need persons to
-    /// be left out whom a class could take, or groups that no partitioner makes, or a look at who takes part.
+    /// Whether a release exists that the engine always tries: one class and one group of everybody whom a class can
+    /// take. `None` if there are too many releases to try all of them, or if only other releases exist. The engine may
+    /// miss those, because they leave out persons whom a class could take, use groups that no partitioner makes, or
+    /// depend on who takes part.
     pub(super) fn can_be_released(&self) -> Option<Verdict> {
         let n_private = self.table.n_rows;
         let n_shown = if shows_register(self.spec) { self.persons.len() } else { n_private };
@@ -55,7 +56,8 @@ impl Read<'_> {
         self.any_grouping_from(&rows, kept.len(), &mut groups)
     }
 
-    /// Tries every group for the next row. Register persons may also be in none, which is a group that no private row is in.
+    /// Tries every group for the next row. A group without a private row is not released, so a register person who is
+    /// put into it is left out.
     fn any_grouping_from(&self, rows: &[usize], n_private: usize, groups: &mut Vec<usize>) -> bool {
         if groups.len() == rows.len() {
             return self.is_release(rows, groups, false);
@@ -72,7 +74,8 @@ impl Read<'_> {
         false
     }
 
-    /// Whether joined rows in these groups, in cells that show nothing, are as asked. `of_everybody`: whoever is private.
+    /// Whether these joined rows are a release if they are put into these groups and their cells show nothing. With
+    /// `of_everybody`, readers also look for the register persons among them, and not only for private ones.
     fn is_release(&self, rows: &[usize], groups: &[usize], of_everybody: bool) -> bool {
         let (town, year, n_private) = (self.town, self.year, self.table.n_rows);
         let has_values = self.table.columns.iter().any(|column| column.role == Role::Sensitive);

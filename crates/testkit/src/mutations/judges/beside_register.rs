@@ -1,7 +1,7 @@
 //! [`BesideRegister`]: a release beside a public register.
 //!
-//! Every way to put private persons into classes is tried, so that rows and sensitive groups are explained by the same
-//! way; the other rows of a class must then be of register persons.
+//! Tries every way to put private persons into classes. The same way must explain both the rows and the sensitive
+//! groups, and all other rows of a class must then belong to register persons.
 
 use std::collections::BTreeMap;
 
@@ -13,23 +13,23 @@ use super::{Figures, Judgement, assign};
 use crate::mutations::{Cell, Sheet};
 use crate::oracle::{Verdict, covers, distance_of, holders_of, judge, persons};
 
-/// A private table, its register, and what is asked of its release.
+/// A private table, its register, and what is required of its release.
 pub struct BesideRegister<'a> {
     /// The private table, each row a person.
     pub table: &'a Table,
-    /// Its join with the register.
+    /// The join of the private table with the register.
     pub joined: &'a JoinedRegister,
-    /// What is asked: k of classes, everything of sensitive groups.
+    /// The requirements: classes must satisfy k, sensitive groups all of them.
     pub requirements: &'a [Requirement],
-    /// Whose rows are released.
+    /// Which rows are released: only private ones, or also those of register persons.
     pub rows: RegisterRows,
-    /// How unmatched private persons count, where there is no key.
+    /// How unmatched private persons count, if there is no key.
     pub unmatched: Option<Unmatched>,
     /// The largest share of persons that may be left out.
     pub max_suppressed: f64,
 }
 
-/// Rows with the same cells and group.
+/// Rows with the same cells and the same group.
 struct Class {
     cells: Vec<Cell>,
     group: String,
@@ -37,7 +37,7 @@ struct Class {
 }
 
 impl BesideRegister<'_> {
-    /// What released sheets, rows and sensitive values, are.
+    /// Judges released sheets: the rows and the sensitive values.
     pub fn judge(&self, sheets: &[Sheet]) -> Judgement {
         match self.figures(sheets) {
             Ok((figures, true)) => Judgement::True(figures),
@@ -46,7 +46,7 @@ impl BesideRegister<'_> {
         }
     }
 
-    /// Figures, and whether everything asked of sensitive groups holds.
+    /// The figures, and whether sensitive groups satisfy every requirement.
     fn figures(&self, sheets: &[Sheet]) -> Result<(Figures, bool), &'static str> {
         let quasi: Vec<&str> = self.joined.rows.columns.iter().map(|column| column.name.as_str()).collect();
         let is_copied = |role: Role| matches!(role, Role::Sensitive | Role::Plain);
@@ -56,7 +56,7 @@ impl BesideRegister<'_> {
         if !sheets[0].columns.iter().eq(quasi.iter().copied().chain(group.clone()))
             || !sheets[1].columns.iter().eq(group.chain(copied.iter().copied()))
         {
-            return Err("other columns");
+            return Err("the columns are not the expected ones");
         }
         let (rows, values) = (&sheets[0].rows, &sheets[1].rows);
         if rows.is_empty() || values.is_empty() || values.len() > self.table.n_rows {
@@ -87,7 +87,8 @@ impl BesideRegister<'_> {
         let heads = self.heads_of_classes(&classes, &way);
         let k = heads.iter().copied().min().expect("there are rows");
         let mut figures = self.count((classes.len(), k), &groups, left_out);
-        // Beside rows of others it depends on who is private, which many ways explain.
+        // If register rows are released too, these figures depend on who is private, and the release does not say who
+        // is.
         if self.rows == RegisterRows::Microdata {
             let risk: f64 = classes.iter().zip(&heads).map(|(class, &heads)| class.size as f64 / heads as f64).sum();
             figures.insert("risk/average/after".to_owned(), Some(risk / (self.table.n_rows - left_out) as f64));
@@ -95,7 +96,7 @@ impl BesideRegister<'_> {
         Ok((figures, is_met))
     }
 
-    /// Puts the private persons from the next on into classes, and gives back the groups they are in.
+    /// Puts the next private person and all after them into classes, and returns the groups they are in.
     fn place(&self, classes: &[Class], own: &[Vec<Cell>], way: &mut Way) -> Option<BTreeMap<String, Vec<u32>>> {
         let person = way.of_person.len();
         if person == self.table.n_rows {
@@ -136,13 +137,13 @@ impl BesideRegister<'_> {
         None
     }
 
-    /// Whether the cells of a class hold a joined row.
+    /// Whether a joined row lies in the cells of a class.
     fn holds(&self, class: &Class, row: usize) -> bool {
         let columns = self.joined.rows.columns.iter().zip(&class.cells);
         columns.into_iter().all(|(column, cell)| covers(column, cell.as_deref(), column.cell(row)))
     }
 
-    /// Whether every class has somebody, the rows that are left are of register persons, and enough persons count.
+    /// Whether every class has somebody, the remaining rows belong to register persons, and enough persons count.
     fn is_explained(&self, classes: &[Class], way: &Way) -> bool {
         if way.sizes.contains(&0) || way.wanted.values().any(|&n| n > 0) {
             return false;
@@ -160,8 +161,8 @@ impl BesideRegister<'_> {
         are_of_register && self.heads_of_classes(classes, way).into_iter().all(|heads| heads >= k)
     }
 
-    /// How many persons count in each class: those of its rows, or all whom its cells hold where private rows alone are
-    /// released.
+    /// How many persons count in each class: those of its rows or, if only private rows are released, everybody who
+    /// lies in its cells.
     fn heads_of_classes(&self, classes: &[Class], way: &Way) -> Vec<usize> {
         let of_class = |(position, class): (usize, &Class)| {
             let everybody = 0..self.table.n_rows + self.joined.n_register;
@@ -195,7 +196,7 @@ impl BesideRegister<'_> {
 
     fn is_met(&self, groups: &BTreeMap<String, Vec<u32>>) -> bool {
         let all: Vec<u32> = groups.values().flatten().copied().collect();
-        // That enough persons count in classes was asked of every way that was tried.
+        // Every way that was tried already has enough persons in each class.
         groups.values().all(|group| {
             self.requirements.iter().all(|requirement| match judge(self.table, requirement, group, &all) {
                 Verdict::Holds => true,
@@ -250,13 +251,13 @@ impl BesideRegister<'_> {
     }
 }
 
-/// A way to put private persons into classes, as far as it is known.
+/// A partial way to put private persons into classes.
 struct Way {
-    /// Per person the class, or none for somebody who is left out.
+    /// The class of each person; `None` for somebody who is left out.
     of_person: Vec<Option<usize>>,
     /// Private persons of each class.
     sizes: Vec<usize>,
-    /// Values of each group that nobody has been found for.
+    /// Values of each group that still need a person.
     wanted: BTreeMap<(String, Vec<Cell>), usize>,
     /// Persons who may still be left out.
     left_out: usize,
@@ -266,5 +267,5 @@ struct Way {
 fn number(cell: &Cell) -> Result<String, &'static str> {
     let is_number =
         |text: &&String| !text.is_empty() && !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());
-    cell.as_ref().filter(is_number).cloned().ok_or("a group is no number")
+    cell.as_ref().filter(is_number).cloned().ok_or("a group is not a number")
 }

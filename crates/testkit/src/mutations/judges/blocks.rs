@@ -1,7 +1,7 @@
-//! Whether a block of an A-view may leave, from what is promised of blocks in `docs/anonymization-views.md`.
+//! Whether a block of an A-view may leave, judged by the promises of `docs/anonymization-views.md`.
 //!
-//! Cells are texts, crowds are maps of texts, and every rule is one sentence of the promise. A cell that must be hidden is
-//! marked as hidden in the block: a null of the person's own that is not marked counts as shown.
+//! Cells are texts, crowds are maps of texts, and every rule is one sentence of the promise. A cell that must be hidden
+//! is marked as hidden in the block; a private null that is not marked counts as shown.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::mutations::blocks::ShownBlock;
 use crate::oracle::{Verdict, covers, judge, persons};
 
 impl ShownBlock {
-    /// Whether it may not leave.
+    /// Whether the block breaks a promise.
     pub fn harm(&self) -> Harm {
         if let Some(why) = self.malformed() {
             return Harm::Harmful(why);
@@ -29,7 +29,9 @@ impl ShownBlock {
         let mut is_close = false;
         for (crowd, verdict) in self.crowds() {
             match verdict {
-                Verdict::Fails => return Harm::Harmful(format!("a crowd of rows {crowd:?} is not as asked")),
+                Verdict::Fails => {
+                    return Harm::Harmful(format!("a crowd of rows {crowd:?} does not satisfy the requirements"));
+                }
                 Verdict::TooClose => is_close = true,
                 Verdict::Holds => {}
             }
@@ -44,13 +46,13 @@ impl ShownBlock {
             return Some("there is nothing to show".to_owned());
         }
         if block.classes.len() != n_rows || block.columns.len() != private.columns.len() {
-            return Some("a row without a class, or a column that is not the view's".to_owned());
+            return Some("a row has no class, or the block does not have the view's columns".to_owned());
         }
         if [consent.k.len(), consent.level.len(), consent.refused.len()] != [private.n_rows; 3] {
-            return Some("not everybody was asked".to_owned());
+            return Some("there is not exactly one wish per private row".to_owned());
         }
         if block.rows.iter().any(|&source| source as usize >= private.n_rows) {
-            return Some("a row of nobody".to_owned());
+            return Some("a row comes from no private row".to_owned());
         }
         if block.rows.iter().collect::<BTreeSet<_>>().len() != n_rows {
             return Some("a row is shown twice".to_owned());
@@ -59,7 +61,7 @@ impl ShownBlock {
             let (n_cells, is_label) = match cells {
                 BlockCells::Labels { labels, ids } => {
                     if ids.iter().any(|&id| id != NULL && id as usize >= labels.len()) {
-                        return Some(format!("{}: a cell without a text", column.name));
+                        return Some(format!("{}: a cell has no label", column.name));
                     }
                     (ids.len(), true)
                 }
@@ -72,13 +74,14 @@ impl ShownBlock {
                 Role::Key | Role::PersonK | Role::Drop => false,
             };
             if n_cells != n_rows || !may_be {
-                return Some(format!("{}: cells of another kind or number", column.name));
+                return Some(format!("{}: the column has the wrong kind or number of cells", column.name));
             }
         }
-        // Nobody is counted while a private row may be anybody's.
+        // Nobody can be counted if a private row does not say whose it is.
         let is_unknown = |column: &Column| (0..private.n_rows).any(|row| column.cell(row).is_none());
         let counts = block.classes.iter().any(|&class| class != ALONE);
-        (counts && private.person_column().is_some_and(is_unknown)).then(|| "whose row it is is not known".to_owned())
+        (counts && private.person_column().is_some_and(is_unknown))
+            .then(|| "a private row does not name its person".to_owned())
     }
 
     fn source(&self, row: usize) -> usize {
@@ -98,12 +101,12 @@ impl ShownBlock {
         }
     }
 
-    /// Whether the cell tells nothing of its person.
+    /// Whether the cell tells nothing about its person.
     fn is_silent(&self, row: usize, position: usize) -> bool {
         match &self.block.columns[position] {
             BlockCells::Own { hidden } => hidden[row],
             BlockCells::Labels { .. } => {
-                // A tree may have a star of its own below its root.
+                // A hierarchy may have a label `*` below its root.
                 let says_nothing = |label: String| match &self.private.columns[position].hierarchy {
                     Some(tree) => label == tree.label(tree.root()) || label == "*" && tree.node("*").is_none(),
                     None => label == "*",
@@ -120,12 +123,12 @@ impl ShownBlock {
     fn harm_of_row(&self, row: usize) -> Option<String> {
         let class = self.block.classes[row];
         if (self.k(row) < 2) != (class == ALONE) {
-            return Some("in a class and asks for none, or in none and asks for one".to_owned());
+            return Some("the person asks for no crowd and is in a class, or asks for one and is in none".to_owned());
         }
         for (position, column) in self.private.columns.iter().enumerate() {
             let is_silent = self.is_silent(row, position);
             if column.role == Role::Identifier && self.k(row) != 0 && !is_silent {
-                return Some(format!("{} is shown", column.name));
+                return Some(format!("the identifier {} is shown", column.name));
             }
             let rows = 0..self.block.rows.len();
             let shares_fate = |other: &usize| match self.disclosure {
@@ -133,27 +136,27 @@ impl ShownBlock {
                 Disclosure::Row => *other == row,
             };
             if !is_silent && rows.filter(shares_fate).any(|other| self.refuses(other, position)) {
-                return Some(format!("{} is refused", column.name));
+                return Some(format!("{} is shown although somebody refuses it", column.name));
             }
             let value = column.cell(self.source(row));
             if let (BlockCells::Labels { .. }, Some(label), false) =
                 (&self.block.columns[position], self.cell(row, position), is_silent)
                 && !covers(column, Some(&label), value)
             {
-                return Some(format!("{} is not true", column.name));
+                return Some(format!("the label of {} does not cover the private value", column.name));
             }
             let level = usize::from(self.consent.level[self.source(row)]);
             if let (Role::Sensitive, Some(value), false) = (column.role, value, is_silent)
                 && level > 0
                 && !is_raised(column, value, &self.cell(row, position), level, &self.block.columns[position])
             {
-                return Some(format!("{} is not raised", column.name));
+                return Some(format!("{} is not raised as far as the person asks", column.name));
             }
         }
         None
     }
 
-    /// Rows of a class that look different in a quasi column.
+    /// A class whose rows differ in a quasi column.
     fn differing_class(&self) -> Option<String> {
         for (position, column) in self.private.columns.iter().enumerate() {
             if column.role != Role::Quasi {
@@ -162,19 +165,19 @@ impl ShownBlock {
             let mut looks: BTreeMap<u32, BTreeSet<Cell>> = BTreeMap::new();
             for row in (0..self.block.rows.len()).filter(|&row| self.block.classes[row] != ALONE) {
                 let cell = self.cell(row, position);
-                // Where a refusal hides one cell, a hidden cell may be any.
+                // If refusals hide single cells, a hidden cell need not equal the others of its class.
                 if cell.is_some() || self.disclosure == Disclosure::Class {
                     looks.entry(self.block.classes[row]).or_default().insert(cell);
                 }
             }
             if looks.values().any(|looks| looks.len() > 1) {
-                return Some(format!("{} differs in a class", column.name));
+                return Some(format!("the rows of a class differ in {}", column.name));
             }
         }
         None
     }
 
-    /// Rows that a reader takes for one crowd, among some.
+    /// Divides rows into the sets that a reader takes for one crowd each.
     fn parted(&self, rows: &[usize]) -> Vec<Vec<usize>> {
         let quasi = self.private.with_role(Role::Quasi);
         let mut crowds: BTreeMap<(u32, Vec<Cell>), Vec<usize>> = BTreeMap::new();
@@ -188,7 +191,7 @@ impl ShownBlock {
         crowds.into_values().collect()
     }
 
-    /// Every crowd that somebody counts, and whether it is as asked.
+    /// Every crowd that a reader can count, and whether it satisfies the requirements.
     fn crowds(&self) -> Vec<(Vec<usize>, Verdict)> {
         let classes = &self.block.classes;
         let rows: Vec<usize> = (0..classes.len()).filter(|&row| classes[row] != ALONE).collect();
@@ -212,7 +215,8 @@ impl ShownBlock {
         verdicts
     }
 
-    /// The same by sensitive values as they are shown, where a class is told anything of them.
+    /// The crowds of rows whose class shows something of a requirement's sensitive column, and whether each crowd
+    /// satisfies the requirement by the values as they are shown.
     fn crowds_as_shown(&self, requirement: &Requirement, rows: &[usize]) -> Vec<(Vec<usize>, Verdict)> {
         let Some(position) = requirement.sensitive_column().and_then(|name| self.private.position(name)) else {
             return Vec::new();
@@ -241,7 +245,7 @@ impl ShownBlock {
     }
 }
 
-/// Whether a label is so many steps above a value.
+/// Whether a label is this many steps above a value.
 fn is_raised(column: &Column, value: &str, label: &Cell, level: usize, cells: &BlockCells) -> bool {
     let (Some(tree), BlockCells::Labels { .. }) = (&column.hierarchy, cells) else { return false };
     let leaf = tree.leaf(value).expect("every value is a leaf");

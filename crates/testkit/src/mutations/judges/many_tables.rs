@@ -1,4 +1,4 @@
-//! [`ManyTables`]: a release of many tables that hang together.
+//! [`ManyTables`]: a release of several tables that keys connect.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,13 +9,13 @@ use super::{Figures, Judgement, assign};
 use crate::mutations::{Cell, Sheet};
 use crate::oracle::{cell_loss, covers};
 
-/// Private tables and what is asked of their release.
+/// Private tables, and what is required of their release.
 pub struct ManyTables<'a> {
     /// The private tables.
     pub tables: &'a [Table],
-    /// How they hang together.
+    /// How keys connect them.
     pub schema: &'a Schema,
-    /// What is asked of each.
+    /// The requirements on each table.
     pub requirements: &'a [Vec<Requirement>],
     /// Whether keys are renumbered.
     pub keys: Keys,
@@ -23,19 +23,19 @@ pub struct ManyTables<'a> {
     pub max_suppressed: f64,
 }
 
-/// Rows of all tables, and how they hang together.
+/// The rows of all tables, and how they are connected.
 struct Joined {
-    /// Per table and row the row it belongs to.
+    /// For each table and row, the row's parent.
     parents: Vec<Vec<Option<usize>>>,
-    /// Per table, reference and row the row it names.
+    /// For each table, reference and row, the row that it names.
     targets: Vec<Vec<Vec<Option<usize>>>>,
 }
 
-/// Per table the rows that nobody can tell from each other.
+/// For each table, sets of rows that nobody can tell apart.
 type Orbits = Vec<Vec<Vec<usize>>>;
 
 impl ManyTables<'_> {
-    /// What released sheets, in the order of the tables, are.
+    /// Judges released sheets, which are in the order of the tables.
     pub fn judge(&self, sheets: &[Sheet]) -> Judgement {
         match self.figures(sheets) {
             Ok((figures, true)) => Judgement::True(figures),
@@ -44,14 +44,14 @@ impl ManyTables<'_> {
         }
     }
 
-    /// Figures, and whether everything asked holds.
+    /// The figures, and whether every requirement holds.
     fn figures(&self, sheets: &[Sheet]) -> Result<(Figures, bool), &'static str> {
         for (table, sheet) in sheets.iter().enumerate() {
             if sheet.columns != self.expected(table) {
-                return Err("other columns");
+                return Err("the columns are not the expected ones");
             }
             if self.schema.roots().contains(&table) && sheet.rows.is_empty() {
-                return Err("nobody is there");
+                return Err("no person is released");
             }
         }
         let released = self.join(sheets)?;
@@ -78,7 +78,7 @@ impl ManyTables<'_> {
         for (table, sheet) in sheets.iter().enumerate() {
             let n_private = self.tables[table].n_rows;
             if sheet.rows.len() > n_private {
-                return Err("more rows than there are");
+                return Err("more rows are released than the private table has");
             }
             figures.insert(format!("tables/{table}/rows_in"), Some(n_private as f64));
             figures.insert(format!("tables/{table}/rows_suppressed"), Some((n_private - sheet.rows.len()) as f64));
@@ -93,7 +93,7 @@ impl ManyTables<'_> {
                 figures.insert(format!("references/{place}/kept"), Some(kept as f64));
                 let column = &self.tables[table].columns[self.schema.tables[table].references[0].column];
                 let named = (0..self.tables[table].n_rows).filter(|&row| column.cell(row).is_some()).count();
-                // Where everybody is released, whoever names nobody any more was made to.
+                // If everybody is released, a reference that is null now was removed on purpose.
                 if sheets[table].rows.len() == self.tables[table].n_rows {
                     figures.insert(format!("references/{place}/removed"), Some((named.saturating_sub(kept)) as f64));
                 }
@@ -126,7 +126,8 @@ impl ManyTables<'_> {
         self.tables.iter().map(sheet).collect()
     }
 
-    /// Follows keys. Every key is there and unique, every foreign key names a row, every reference names one or none.
+    /// Follows keys. Every key must exist and be unique, every foreign key must name a row, and every reference a row
+    /// or nothing.
     fn join(&self, sheets: &[Sheet]) -> Result<Joined, &'static str> {
         let name = |table: usize, column: usize| self.tables[table].columns[column].name.as_str();
         let cells = |table: usize, column: usize| {
@@ -139,7 +140,7 @@ impl ManyTables<'_> {
             let mut rows = BTreeMap::new();
             for (row, cell) in cells(table, key).into_iter().enumerate() {
                 if rows.insert(cell.ok_or("a key is null")?, row).is_some() {
-                    return Err("a key stands twice");
+                    return Err("a key occurs twice");
                 }
             }
             Ok(rows)
@@ -152,7 +153,7 @@ impl ManyTables<'_> {
                     let find = |cell: Cell| cell.and_then(|cell| keys.get(&cell).copied());
                     let found: Vec<Option<usize>> = cells(table, parent.foreign_key).into_iter().map(find).collect();
                     if found.contains(&None) {
-                        return Err("a row belongs to nobody");
+                        return Err("a row has no parent row");
                     }
                     found
                 }
@@ -165,7 +166,7 @@ impl ManyTables<'_> {
                 for cell in cells(table, reference.column) {
                     targets.push(match cell {
                         None => None,
-                        Some(cell) => Some(*keys.get(&cell).ok_or("a reference names nobody")?),
+                        Some(cell) => Some(*keys.get(&cell).ok_or("a reference names no row")?),
                     });
                 }
                 of_table.push(targets);
@@ -183,7 +184,7 @@ impl ManyTables<'_> {
         self.schema.children(table).into_iter().map(of_table).collect()
     }
 
-    /// Whether a released row and all below it can have come from a private row and some below it.
+    /// Whether a released row and all rows below it can come from a private row and some rows below it.
     fn fits(
         &self,
         table: usize,
@@ -198,7 +199,7 @@ impl ManyTables<'_> {
             match column.role {
                 Role::Quasi => covers(column, cell.as_deref(), column.cell(source)),
                 Role::Key => match self.keys {
-                    // Rows are joined by them, and that is compared.
+                    // Surrogate keys are compared through the rows that they join.
                     Keys::Surrogate => true,
                     Keys::Keep => cell.as_deref() == column.cell(source),
                 },
@@ -218,7 +219,7 @@ impl ManyTables<'_> {
         quasi.map(|column| cell(&column.name)).collect()
     }
 
-    /// What a row and all below it look like, with one row marked.
+    /// What a row and all rows below it look like, with one row marked.
     fn form(&self, table: usize, row: usize, mark: (usize, usize), sheets: &[Sheet], joined: &Joined) -> String {
         let below = self.children(table, row, joined).into_iter().map(|(child, rows)| {
             let mut forms: Vec<String> =
@@ -281,7 +282,7 @@ impl ManyTables<'_> {
         vec![orbits.into_values().collect()]
     }
 
-    /// Where references make a circle, nothing is claimed of who looks the same.
+    /// Refuses circles of references, because a release with circles makes no claim about who looks the same.
     fn refuse_circles(&self, joined: &Joined) -> Result<(), &'static str> {
         for (table, of_table) in joined.targets.iter().enumerate() {
             for targets in of_table {
@@ -326,7 +327,7 @@ impl ManyTables<'_> {
         true
     }
 
-    /// The values of a column in some rows, each with the person who holds it.
+    /// The values of a column in some rows, each with its person.
     fn held(
         &self,
         sheets: &[Sheet],
@@ -339,7 +340,7 @@ impl ManyTables<'_> {
         rows.iter().map(held).collect()
     }
 
-    /// The largest l that holds: as many distinct values, none held by more than a share of 1/l of the persons.
+    /// The largest l for which there are l distinct values, none of which more than 1/l of the persons have.
     fn diversity(&self, sheets: &[Sheet], joined: &Joined, table: usize, column: &str, rows: &[usize]) -> usize {
         let held = self.held(sheets, joined, (table, column), rows);
         let values: BTreeSet<&Cell> = held.iter().map(|(value, _)| value).collect();

@@ -11,31 +11,31 @@ use super::{Figures, Judgement, assign};
 use crate::mutations::{Cell, Sheet};
 use crate::oracle::{Labels, Verdict, covers, distance_of, holders_of, judge, naive_loss, person, persons};
 
-/// So many ways to trace rows back to persons are tried.
+/// How many ways to trace rows back to persons are tried at most.
 const MAX_WAYS: usize = 200_000;
 
-/// A private table and what is asked of its release.
+/// A private table, and what is required of its release.
 pub struct OneTable<'a> {
     /// The private table.
     pub table: &'a Table,
-    /// What is asked of everybody's classes.
+    /// The requirements on classes, if there are no audiences.
     pub requirements: &'a [Requirement],
-    /// What is asked instead where there are audiences.
+    /// The requirements, if there are audiences.
     pub audiences: Option<&'a Audiences>,
     /// The largest share of persons that may be left out.
     pub max_suppressed: f64,
 }
 
-/// Columns that somebody knows, and what is asked of rows that look the same in them.
+/// Columns that somebody knows, and what is required of rows that look the same in them.
 struct View<'a> {
-    /// Where its figures stand in a manifest; nothing where there are no audiences.
+    /// The path of its figures in a manifest; `None` if there are no audiences.
     path: Option<String>,
     quasi: Vec<&'a str>,
     requirements: &'a [Requirement],
 }
 
 impl OneTable<'_> {
-    /// What a released sheet is.
+    /// Judges a released sheet.
     pub fn judge(&self, sheet: &Sheet) -> Judgement {
         let is_released = |role: Role| matches!(role, Role::Quasi | Role::Sensitive | Role::Plain);
         let person = self.table.person;
@@ -45,7 +45,7 @@ impl OneTable<'_> {
             .map(|(_, column)| column.name.as_str())
             .collect();
         if sheet.columns != expected {
-            return Judgement::Untrue("other columns".to_owned());
+            return Judgement::Untrue("the columns are not the expected ones".to_owned());
         }
         if sheet.rows.is_empty() || sheet.rows.len() > self.table.n_rows {
             return Judgement::Untrue("no rows, or too many".to_owned());
@@ -61,7 +61,7 @@ impl OneTable<'_> {
         last.map_or_else(|| Judgement::Untrue("no way to trace rows back".to_owned()), Judgement::Unmet)
     }
 
-    /// Ways to give each released row a private row: one where each person has one row, else all.
+    /// Ways to trace each released row to a private row: one way if each person has one row, all ways otherwise.
     fn ways(&self, sheet: &Sheet) -> Vec<Vec<u32>> {
         let fits = |row: usize, source: usize| {
             sheet.columns.iter().zip(&sheet.rows[row]).all(|(name, cell)| {
@@ -94,7 +94,7 @@ impl OneTable<'_> {
             }
             return;
         }
-        // Equal released rows are traced in the order of the private table: other orders say the same.
+        // Trace equal released rows in the order of the private table only: other orders give the same figures.
         let same = (0..row).rev().find(|&other| sheet.rows[other] == sheet.rows[row]);
         let first = same.map_or(0, |other| way[other] as usize + 1);
         for source in first..self.table.n_rows {
@@ -112,7 +112,7 @@ impl OneTable<'_> {
         column.and_then(|column| column.cell(source)).map_or(0, |text| text.parse().expect("an own k is a number"))
     }
 
-    /// Per released row the fewest rows that look the same in a view that asks for own k.
+    /// For each released row, the size of the smallest class of rows that look the same, over all views with an own k.
     fn sizes_for_own_k(&self, sheet: &Sheet) -> Vec<usize> {
         let mut sizes = vec![usize::MAX; sheet.rows.len()];
         for view in self.views() {
@@ -125,7 +125,8 @@ impl OneTable<'_> {
         sizes
     }
 
-    /// Everybody's view, or those of audiences first and then of coalitions, all together first.
+    /// The view of everybody or, with audiences, those of the audiences, then all of them together, then the other
+    /// coalitions.
     fn views(&self) -> Vec<View<'_>> {
         let quasi = || self.table.columns.iter().filter(|column| column.role == Role::Quasi);
         let all: Vec<&str> = quasi().map(|column| column.name.as_str()).collect();
@@ -151,7 +152,7 @@ impl OneTable<'_> {
         views
     }
 
-    /// Whether everything asked holds of a release whose rows come from these private ones.
+    /// Whether a release whose rows come from these private rows satisfies every requirement.
     fn is_met(&self, sheet: &Sheet, rows: &[u32]) -> bool {
         let all: Vec<u32> = (0..self.table.n_rows as u32).collect();
         let (n_in, n_out) = (persons(self.table, &all).len(), persons(self.table, rows).len());
@@ -181,7 +182,7 @@ impl OneTable<'_> {
         true
     }
 
-    /// What a manifest of this release must say.
+    /// The figures that a manifest of this release must have.
     fn figures(&self, sheet: &Sheet, rows: &[u32]) -> Figures {
         let all: Vec<u32> = (0..self.table.n_rows as u32).collect();
         let (n_in, n_out) = (persons(self.table, &all).len(), persons(self.table, rows).len());
@@ -199,7 +200,7 @@ impl OneTable<'_> {
         self.add_loss(&release, &mut set);
         let everybody: Vec<&str> = views.iter().flat_map(|view| view.quasi.iter().copied()).collect();
         set("classes".to_owned(), classes(sheet, &everybody).len() as f64);
-        // With audiences the worst of theirs counts, coalitions aside.
+        // With audiences, these figures are the worst of all audiences; coalitions do not count.
         let n_worst = self.audiences.map_or(1, |audiences| audiences.each.len());
         let sizes = |view: &View<'_>| -> Vec<usize> { self.class_sizes(sheet, rows, &view.quasi) };
         let k = views[..n_worst].iter().flat_map(sizes).min().expect("there are rows") as f64;
@@ -237,7 +238,7 @@ impl OneTable<'_> {
         classes(sheet, quasi).into_iter().map(|class| persons(self.table, &members(class)).len()).collect()
     }
 
-    /// The mean over persons of one over the smallest class they are in.
+    /// The mean, over persons, of one divided by the size of their smallest class.
     fn average_risk(&self, sheet: &Sheet, rows: &[u32], quasi: &[&str]) -> f64 {
         let mut risks: BTreeMap<String, f64> = BTreeMap::new();
         for class in classes(sheet, quasi) {
@@ -251,7 +252,7 @@ impl OneTable<'_> {
     }
 
     fn add_loss(&self, release: &Release, set: &mut impl FnMut(String, f64)) {
-        // Of classes in all columns nothing is asked for audiences but what coalitions are held to.
+        // With audiences, classes in all columns must satisfy only the requirements of coalitions.
         let of_coalitions: Option<Vec<Requirement>> = self.audiences.map(|audiences| {
             audiences.coalitions.iter().flat_map(|coalition| coalition.requirements.iter().cloned()).collect()
         });
@@ -307,7 +308,7 @@ impl OneTable<'_> {
         }
     }
 
-    /// What the cells of columns that a view lacks tell it.
+    /// What the cells tell a view about columns that it does not know.
     fn add_learned(&self, sheet: &Sheet, release: &Release, view: &View<'_>, path: &str, figures: &mut Figures) {
         let unknown = self.table.columns.iter().filter(|column| column.role == Role::Quasi);
         for column in unknown.filter(|column| !view.quasi.contains(&column.name.as_str())) {

@@ -1,8 +1,9 @@
-//! Whether a step or a refresh of a materialized view may be shown, from what is promised in `docs/changing-data.md`: no
-//! set of rows that readers of all answers can make out fails what is asked, and nobody is in two crowds.
+//! Whether a step or a refresh of a materialized view may be shown, judged by the promises of `docs/changing-data.md`:
+//! every set of rows that readers of all answers can tell apart satisfies the requirements, and nobody is in two
+//! crowds.
 //!
-//! What was shown before is taken as the step tells it, because a judge has nothing else to hold it against; where the
-//! step contradicts itself, it is harmful.
+//! The judge believes what a step says about earlier snapshots, because the step is all it has. A step that contradicts
+//! itself is harmful.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,7 @@ use crate::mutations::steps::{Asked, ShownRefresh, ShownStep};
 use crate::oracle::{Verdict, judge};
 
 impl ShownStep {
-    /// Whether it may not be shown.
+    /// Whether the step breaks a promise.
     pub fn harm(&self) -> Harm {
         let Step { atoms } = &self.step;
         let mut judge = Judge { asked: &self.asked, harm: self.asked.uncountable(), is_close: false };
@@ -29,7 +30,7 @@ impl ShownStep {
             judge.shape(n_labels, atom.before.iter().chain(&atom.after));
             match &atom.labels_before {
                 Some(labels) if *labels != atom.labels => judge.blame("the labels of a class changed"),
-                None if !atom.before.is_empty() => judge.blame("shown in a class that was not there"),
+                None if !atom.before.is_empty() => judge.blame("a row was shown in a class that did not exist"),
                 _ => {}
             }
             if judge.harm.is_some() {
@@ -42,7 +43,7 @@ impl ShownStep {
                     atom.before.iter().any(|was| StepMember { seen: member.seen, ..was.clone() } == *member);
                 let is_unseen = member.seen == Seen::Never && !known.contains(&member.person);
                 if member.k < 2 || !(if is_new { is_unseen } else { is_as_before }) {
-                    judge.blame("somebody asks for no crowd, came later, or was seen before");
+                    judge.blame("a member asks for no crowd, joined after the others, or was seen before");
                 }
             }
             let stays: BTreeSet<u64> = atom.after.iter().map(|member| member.person).collect();
@@ -55,7 +56,7 @@ impl ShownStep {
 }
 
 impl ShownRefresh {
-    /// Whether it may not be shown.
+    /// Whether the refresh breaks a promise.
     pub fn harm(&self) -> Harm {
         let Refresh { before, after } = &self.refresh;
         let mut judge = Judge { asked: &self.asked, harm: self.asked.uncountable(), is_close: false };
@@ -68,14 +69,14 @@ impl ShownRefresh {
         for atom in after {
             judge.shape(atom.labels.len(), &atom.members);
         }
-        // Without a label nothing says how many there are.
+        // If there are no labels, the members say how many quasi columns there are.
         let n_labels = n_labels.or_else(|| was.first().map(|member| member.paths.len())).unwrap_or(0);
         judge.shape(n_labels, was.iter().copied());
         if judge.harm.is_some() {
             return judge.verdict();
         }
         let value = |member: &StepMember| -> Vec<String> { member.paths.iter().map(|path| path[0].clone()).collect() };
-        // The atom in which readers saw the very row, whatever is above its values by now.
+        // The atom in which readers saw this very row, whatever labels are above its values now.
         let origin = |member: &StepMember| {
             let is_same = |was: &&StepMember| {
                 (was.person, was.k, &was.values, value(was)) == (member.person, member.k, &member.values, value(member))
@@ -86,12 +87,12 @@ impl ShownRefresh {
             judge.covered(&atom.labels, &atom.members);
             let origins: BTreeSet<Option<u64>> = atom.members.iter().map(origin).collect();
             if origins.len() > 1 {
-                judge.blame("members of several atoms, or newcomers among them");
+                judge.blame("members come from several atoms, or newcomers are among them");
             }
             for member in &atom.members {
                 let was_seen = member.seen == Seen::Elsewhere || was.iter().any(|was| was.person == member.person);
                 if member.k < 2 || origin(member).is_none() && was_seen {
-                    judge.blame("somebody asks for no crowd, or was seen before");
+                    judge.blame("a member asks for no crowd, or was seen before");
                 }
             }
             let is_whole = |origin: &Option<u64>| origin.is_some_and(|from| before[&from].len() == atom.members.len());
@@ -111,14 +112,17 @@ impl ShownRefresh {
 }
 
 impl Asked {
-    /// A requirement about a column that rows do not show, or by a distance that steps have no order for.
+    /// A requirement on a column that rows do not show, or with a distance for which steps have no order.
     fn uncountable(&self) -> Option<String> {
         let is_known = |name: &str| self.columns.iter().any(|column| column.name == name);
         let is_uncountable = |asked: &&Requirement| {
             asked.sensitive_column().is_some_and(|name| !is_known(name))
                 || asked.distance().is_some_and(|distance| distance != Distance::Equal)
         };
-        self.requirements.iter().any(|asked| is_uncountable(&asked)).then(|| "nobody can count that".to_owned())
+        self.requirements
+            .iter()
+            .any(|asked| is_uncountable(&asked))
+            .then(|| "a requirement can't be counted on these columns".to_owned())
     }
 }
 
@@ -141,18 +145,18 @@ impl Judge<'_> {
         }
     }
 
-    /// At each time everybody is shown once, in one row, and a row is one person's for good.
+    /// Checks that everybody is shown once at a time, in one row, and that a row always belongs to the same person.
     fn names(&mut self, before: &[&StepMember], after: &[&StepMember]) {
         for members in [before, after] {
             let persons: BTreeSet<u64> = members.iter().map(|member| member.person).collect();
             let rows: BTreeSet<u64> = members.iter().map(|member| member.row).collect();
             if persons.len() < members.len() || rows.len() < members.len() {
-                self.blame("a person or a row is there twice");
+                self.blame("a person or a row occurs twice");
             }
         }
         for was in before {
             if after.iter().any(|is| is.row == was.row && is.person != was.person) {
-                self.blame("a row is of two persons");
+                self.blame("one row belongs to two persons");
             }
         }
     }
@@ -160,16 +164,16 @@ impl Judge<'_> {
     fn numbers(&mut self, atoms: impl Iterator<Item = u64>) {
         let atoms: Vec<u64> = atoms.collect();
         if atoms.iter().collect::<BTreeSet<_>>().len() < atoms.len() {
-            self.blame("an atom is there twice");
+            self.blame("two atoms have the same number");
         }
     }
 
-    /// Atoms of a class have the same labels.
+    /// Checks that atoms of one class have the same labels.
     fn labels<T: PartialEq>(&mut self, labels: impl Iterator<Item = (u64, T)>) {
         let mut by_class: BTreeMap<u64, Vec<T>> = BTreeMap::new();
         labels.for_each(|(class, labels)| by_class.entry(class).or_default().push(labels));
         if by_class.values().any(|labels| labels.iter().any(|other| *other != labels[0])) {
-            self.blame("a class has two looks");
+            self.blame("atoms of one class have different labels");
         }
     }
 
@@ -181,7 +185,7 @@ impl Judge<'_> {
                 && member.paths.iter().all(|path| !path.is_empty())
         };
         if !members.into_iter().all(fits) {
-            self.blame("a cell too much, or one less");
+            self.blame("a member has too many or too few cells");
         }
     }
 
@@ -189,22 +193,22 @@ impl Judge<'_> {
         let is_covered =
             |member: &StepMember| labels.iter().zip(&member.paths).all(|(label, path)| path.contains(label));
         if !members.iter().all(is_covered) {
-            self.blame("a label is not true");
+            self.blame("a label does not cover the values of a member");
         }
     }
 
-    /// A set that readers can make out is as asked.
+    /// Checks that a set of rows that readers can tell apart satisfies the requirements.
     fn crowd(&mut self, members: &[&StepMember]) {
         if members.is_empty() || self.harm.is_some() {
             return;
         }
         if members.iter().any(|member| member.k as usize > members.len()) {
-            self.blame("a crowd is smaller than somebody in it asks");
+            self.blame("a crowd is smaller than the k that a member asks for");
         }
         for requirement in &self.asked.requirements {
             match self.asked.judged(requirement, members) {
                 Verdict::Holds => {}
-                Verdict::Fails => self.blame("a crowd is not as asked"),
+                Verdict::Fails => self.blame("a crowd does not satisfy a requirement"),
                 Verdict::TooClose => self.is_close = true,
             }
         }
@@ -212,10 +216,10 @@ impl Judge<'_> {
 }
 
 impl Asked {
-    /// Whether a crowd is as asked: a table that has the persons of the time when the view was built, and then the crowd.
+    /// Whether a crowd satisfies a requirement. The table starts with the persons of the time when the view was built.
     fn judged(&self, requirement: &Requirement, members: &[&StepMember]) -> Verdict {
         if requirement.own_k_column().is_some() {
-            // Everybody's own k is asked in any case.
+            // Everybody's own k is checked in any case.
             return Verdict::Holds;
         }
         let position =

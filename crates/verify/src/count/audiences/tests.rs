@@ -1,4 +1,4 @@
-//! Audiences: forged releases, and the comparison with brute force.
+//! Tests of audiences: forged releases, and a comparison with brute force.
 
 use kohort_model::{
     Audience, Audiences, Cells, Coalition, Column, Release, ReleasedColumn, ReleasedTable, Requirement, Role, Table,
@@ -49,7 +49,7 @@ fn audiences(each: &[Audience], collusion_k: Option<u32>) -> Audiences {
     Audiences::new(each.to_vec()).with_collusion_k(collusion_k)
 }
 
-/// What all four verifications find of a table that is released as it is; they agree.
+/// What all four verifications find in a table that is released as it is, after asserting that they agree.
 fn verified(table: &Table, asked: &Audiences) -> Result<Findings, Vec<Violation>> {
     let release = as_it_is(table);
     let file = written(&release, table);
@@ -64,7 +64,7 @@ fn verified(table: &Table, asked: &Audiences) -> Result<Findings, Vec<Violation>
     let violations = |found: &Result<Findings, Violations>| found.as_ref().err().map(|wrong| wrong.0.clone());
     for other in [&alone, &against, &read_back] {
         assert_eq!(violations(other), violations(&in_memory));
-        // From texts alone nothing says which labels overlap.
+        // Files do not say which labels overlap, so what is learned can't be compared.
         let figures = |found: &Findings| {
             let mut audiences = found.audiences.clone();
             audiences.iter_mut().for_each(|audience| audience.learned.clear());
@@ -183,7 +183,7 @@ fn diversity_holds_in_the_classes_of_each_audience() {
     let found = verified(&accidents(), &audiences(&[hr.clone(), insurer.clone()], None)).unwrap();
     assert_eq!((found.audiences[0].sensitive[0].l, found.audiences[1].sensitive[0].l), (1, 1));
     assert_eq!(found.sensitive[0].l, 1);
-    // Finance and Truck show No alone.
+    // The rows with Finance and Truck show only the value No.
     let wrong = verified(&accidents(), &audiences(&[hr, diverse(insurer)], None)).unwrap_err();
     assert_eq!(wrong.len(), 1);
     assert!(wrong[0].to_string().starts_with("audience 'insurer': column 's': at least 2 distinct values"));
@@ -191,13 +191,14 @@ fn diversity_holds_in_the_classes_of_each_audience() {
 
 #[test]
 fn a_release_that_is_no_super_butterfly_passes_for_three_audiences() {
-    // Pairs of rows agree in a and b, in a and c, or in b and c, and no class of one audience is a class of another.
+    // Every row agrees with one other row in a and b, with another in a and c, and with a third in b and c.
     let rows: Vec<[String; 3]> =
         (0..8).map(|bits| [bits & 1, bits >> 1 & 1, bits >> 2].map(|bit: u32| bit.to_string())).collect();
     let cells: Vec<Vec<&str>> = rows.iter().map(|row| row.iter().map(String::as_str).collect()).collect();
     let cells: Vec<&[&str]> = cells.iter().map(Vec::as_slice).collect();
     let table = table(&cells, &["1"; 8]);
-    // Body of a super butterfly: every column is in two sets, so all eight rows would have to look the same.
+    // A super butterfly would put every column into its body, because two audiences know it. So all eight rows would
+    // have to look the same.
     let asked = [audience("ab", "ab", 2), audience("ac", "ac", 2), audience("bc", "bc", 2)];
     let found = verified(&table, &audiences(&asked, Some(1))).unwrap();
     assert_eq!((found.k, found.collusion_k, found.classes), (2, Some(1), 8));

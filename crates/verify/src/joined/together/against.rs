@@ -1,13 +1,15 @@
-//! What readers of a release and of earlier ones learn together, where it is not known whose rows are whose.
+//! What readers of a release and of earlier ones learn together, if it is not known whose rows are whose.
 //!
 //! # Guarantee
-//! There is a way to give every private row, but those left out, a released row of a class in which its person is among
-//! as many as asked. What the release was found to reach when it was made lies within the bounds found here, or the release
-//! did not come from this table. Bounds meet where classes don't overlap: then there is one way only.
+//! Every private row, except those left out, can be given a released row in a class in which its person hides among
+//! enough persons. The figures that were counted when the release was made lie within the bounds found here, unless the
+//! release did not come from this table. If classes don't overlap, there is only one way to give rows, and the bounds
+//! are equal.
 //!
-//! Of sensitive groups it is certain who is in them where a class shows as many rows as its cells hold persons, and where
-//! all classes that hold a private person are of one group and nobody is left out. Something that is so for these persons
-//! is so. Something that is so for nobody else either is not. The rest depends on whose rows are whose, and is left open.
+//! It is certain that a person is in a sensitive group if a class of the group shows as many rows as its cells cover
+//! persons, or if nobody is left out and all classes that cover the person, who is private, belong to the group. If
+//! these persons show that a group gives values away, it certainly does. If the other persons can't show it, either, it
+//! certainly does not. Otherwise it depends on whose rows are whose, and is reported as skipped.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -18,13 +20,13 @@ use rayon::prelude::*;
 use super::{Beside, Group, counts};
 use crate::count::roll::own_ks;
 use crate::joined::AskedOfJoin;
-use crate::joined::against::Origins;
+use crate::joined::against::JoinedOrigins;
 use crate::joined::alone::ReadTables;
 use crate::{Skipped, Suppressed, TogetherWithin, Violation, Violations};
 
-/// Counts what readers of earlier releases learn, wherever released rows can have come from.
+/// Counts what readers of this and earlier releases learn, for all origins that released rows can have.
 pub(in crate::joined) fn count_together_against(
-    (read, origins): (&ReadTables<'_>, &Origins<'_>),
+    (read, origins): (&ReadTables<'_>, &JoinedOrigins<'_>),
     original: &Table,
     joined: &JoinedRegister,
     asked: AskedOfJoin<'_>,
@@ -37,7 +39,7 @@ pub(in crate::joined) fn count_together_against(
     let k = asked.requirements.iter().find_map(Requirement::k).map_or(1, u64::from);
     let needed = |row: u32| own_k.iter().map(|own_k| own_k.get(row as usize, None)).max().unwrap_or(0).max(k);
 
-    let among = Among::new(&beside, origins);
+    let among = AmongPersons::new(&beside, origins);
     let short = origins.without_class(|row, class| among.of(row, class).is_none_or(|n| n >= needed(row)))?;
     let n_short = (short.len() as u64).saturating_sub(suppressed.rows);
     if n_short > 0 {
@@ -46,7 +48,7 @@ pub(in crate::joined) fn count_together_against(
     }
     let sizes = match asked.rows {
         RegisterRows::Microdata => (origins.fewest_held(), origins.fewest_held()),
-        // Whose rows a class shows decides how many persons they are.
+        // The number of persons in a class depends on whose rows it shows.
         RegisterRows::All => (1, origins.fewest_held().min(origins.fewest_rows())),
     };
     let k_within = among.within(origins, suppressed, sizes)?;
@@ -64,16 +66,16 @@ pub(in crate::joined) fn count_together_against(
     if violations.is_empty() { Ok((within, skipped)) } else { Err(Violations(violations)) }
 }
 
-/// How many persons each private person is among in each class that holds them.
-struct Among {
-    /// By class and private row, where an earlier class holds the person.
+/// The number of persons among whom each private person hides, in each class that covers them.
+struct AmongPersons {
+    /// The number for each class and private row whose person an earlier class covers.
     n: HashMap<(usize, u32), u64>,
-    /// Private rows that an earlier class holds the person of.
+    /// The private rows whose person an earlier class covers.
     rows: BTreeSet<u32>,
 }
 
-impl Among {
-    fn new(beside: &Beside<'_>, origins: &Origins<'_>) -> Self {
+impl AmongPersons {
+    fn new(beside: &Beside<'_>, origins: &JoinedOrigins<'_>) -> Self {
         let of_class = |class: usize| -> Vec<((usize, u32), u64)> {
             let mut of_class = beside.of_class(origins.boxes.sides(class));
             let rows = origins.private[class].iter();
@@ -81,23 +83,23 @@ impl Among {
         };
         let n: HashMap<(usize, u32), u64> = (0..origins.n_classes()).into_par_iter().flat_map_iter(of_class).collect();
         let rows = n.keys().map(|&(_, row)| row).collect();
-        Among { n, rows }
+        AmongPersons { n, rows }
     }
 
     fn of(&self, row: u32, class: usize) -> Option<u64> {
         self.n.get(&(class, row)).copied()
     }
 
-    /// In the class where a person is among most.
+    /// The number in the class in which a person hides among the most.
     fn most(&self, row: u32) -> Option<u64> {
         self.n.iter().filter(|((_, of), _)| *of == row).map(|(_, &n)| n).max()
     }
 
-    /// The fewest that anybody is among: at least so many, and at most. `sizes` is what it is where no earlier class holds
-    /// anybody who is released.
+    /// Bounds of the smallest number of persons among whom anybody hides. `sizes` are the bounds to use if no earlier
+    /// class covers anybody who is released.
     fn within(
         &self,
-        origins: &Origins<'_>,
+        origins: &JoinedOrigins<'_>,
         suppressed: Suppressed,
         sizes: (u64, u64),
     ) -> Result<(u64, u64), Violation> {
@@ -114,18 +116,18 @@ impl Among {
                 high = middle - 1;
             }
         }
-        // Everybody whom an earlier class holds may be left out.
+        // Everybody whom an earlier class covers may have been left out.
         let may_be_nobody = self.rows.len() as u64 <= suppressed.rows;
         let most = values[low];
         Ok(if may_be_nobody { (least.min(sizes.0), most.max(sizes.1)) } else { (least, most) })
     }
 }
 
-/// The sensitive groups of the files, and the earlier ones that somebody of them was in or can have been in.
+/// The sensitive groups of the files, and the earlier groups that their persons were in or can have been in.
 fn groups_beside<'v>(
     beside: &Beside<'_>,
     read: &ReadTables<'v>,
-    origins: &Origins<'_>,
+    origins: &JoinedOrigins<'_>,
     original: &Table,
     suppressed: Suppressed,
 ) -> Vec<Group<'v>> {
@@ -152,7 +154,7 @@ fn groups_beside<'v>(
             certain[person] = Some(group);
         }
     }
-    // Per group the ways of persons who are in it, and of persons who may be.
+    // For each group, the ways of persons who are in it, and of persons who may be.
     let mut ways: BTreeMap<u32, [BTreeSet<Vec<u32>>; 2]> = BTreeMap::new();
     for (person, groups) in of_persons.iter().enumerate() {
         let is_elsewhere = |group: u32| certain[person].is_some_and(|certain| certain != group);

@@ -1,11 +1,13 @@
-//! [`Histories`]: in which earlier classes each released person can have been, and who else was there with them.
+//! [`Histories`]: in which earlier classes each released person can have been, and who else can have been there with
+//! them.
 //!
-//! A reader looks somebody up in one of three ways: where the registers described them at the time of each release; where
-//! the private table says they are; or where the registers of now say so. Of each release they can have been in one class
-//! that holds the place, or in none. A *way* is one such choice for all releases.
+//! A reader can look a person up with three sets of values, called lives: those of the registers at the time of each
+//! release, those of the private table, and those of the current registers. In each release, the person was in one
+//! class that covers these values, or in none. A *way* is one such choice for all releases. The crowd of a way are the
+//! persons whom all of its classes cover.
 //!
-//! Some ways can't be. A release that was verified to be read beside another shows nobody of whom the two classes hold
-//! fewer than its k persons, so nobody was in both of such classes.
+//! Some ways are impossible. If a release was verified beside an earlier one, nobody was in two of their classes that
+//! together cover fewer than its k persons.
 
 use std::collections::HashMap;
 
@@ -13,41 +15,44 @@ use kohort_model::{JoinedRegister, NULL};
 
 use super::Earlier;
 
-/// One class per earlier release, [`NULL`] for none.
+/// One class of each earlier release, [`NULL`] for none.
 type Way = Vec<u32>;
 
-/// In how many ways somebody is looked up.
+/// The number of lives of a person.
 const N_LIVES: usize = 3;
 
-/// Where a person is looked up in a release, of which `then` says where its registers described everybody.
+/// For each life of a person in an earlier release, the row of the join with the values of that life. `then` gives, for
+/// each person, the row with the values of the registers of that time.
 pub(super) fn places_then(joined: &JoinedRegister, then: &[u32], person: u32) -> [u32; N_LIVES] {
     let now = joined.public_place(person).unwrap_or(person);
     let described = then.get(person as usize).copied().filter(|&place| place != NULL);
     [described.unwrap_or(now), person, now]
 }
 
-/// Ways of persons.
+/// The ways of persons through the earlier releases.
 pub(super) struct Histories {
-    /// Ascending.
+    /// The persons, ascending.
     persons: Vec<u32>,
+    /// The ways of each person.
     ways: Vec<Vec<Way>>,
     crowds: HashMap<Way, Vec<u32>>,
 }
 
 impl Histories {
-    /// Of these persons, ascending, for whom earlier releases know what holds them.
+    /// The ways of these persons, who are ascending and were looked up in the earlier releases.
     pub(super) fn new(earlier: &[Earlier<'_>], persons: Vec<u32>) -> Self {
         let mut crowds = HashMap::new();
         let ways = persons.iter().enumerate().map(|(at, &person)| ways(earlier, &mut crowds, (at, person))).collect();
         Histories { persons, ways, crowds }
     }
 
-    /// The ways of a person, without those that are part of another.
+    /// The ways of a person. A way that is part of a longer one is left out.
     pub(super) fn ways(&self, person: u32) -> &[Way] {
         self.persons.binary_search(&person).map_or(&[], |at| &self.ways[at])
     }
 
-    /// The persons of any time whom registers described inside all classes of a way, ascending.
+    /// The crowd of a way, ascending: the persons of any time whom its classes cover with the values of the registers
+    /// then.
     pub(super) fn crowd(&self, way: &Way) -> &[u32] {
         &self.crowds[way]
     }
@@ -81,7 +86,8 @@ fn ways(earlier: &[Earlier<'_>], crowds: &mut HashMap<Way, Vec<u32>>, (place, pe
     whole
 }
 
-/// Whether a person can have been in all these classes, by what was verified of each release and those before it.
+/// Whether a person can have been in all classes of a way, given what was verified about each release and those before
+/// it.
 fn can_be(earlier: &[Earlier<'_>], crowds: &mut HashMap<Way, Vec<u32>>, way: &Way, person: u32) -> bool {
     earlier.iter().enumerate().filter(|(at, _)| way[*at] != NULL).all(|(at, release)| {
         let Some(beside) = release.beside else { return true };

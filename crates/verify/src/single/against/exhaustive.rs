@@ -1,29 +1,29 @@
-//! [`Trials`]: every way to trace a few rows back, one after another.
+//! [`Trials`]: tries every way to trace a few rows back.
 
-use super::persons::{Graph, NONE, Puzzle};
+use super::persons::{CandidateGraph, NONE, Puzzle};
 use super::trial::Trial;
 use crate::Violations;
 
-/// How many rows are tried in every way.
+/// The largest number of rows that are tried in every way.
 const MOST_ROWS: usize = 40;
 
-/// How many steps are taken at most.
+/// The largest number of steps of any search.
 pub(super) const MOST_STEPS: u64 = 1 << 19;
 
-/// How many steps are taken where something else may be faster.
+/// The largest number of steps before another method is tried, which may be faster.
 pub(super) const FEW_STEPS: u64 = 1 << 14;
 
-/// What trying everything gave.
+/// The result of trying every way.
 pub(super) enum Found {
-    /// Per released row its person, in a way that satisfies everything.
+    /// A way that satisfies every requirement: the person of each released row.
     Way(Vec<u32>),
-    /// No way satisfies everything.
+    /// No way satisfies every requirement.
     Nothing,
-    /// There are too many ways.
+    /// There are too many ways to try them all.
     CutShort,
 }
 
-/// Rows of one point and person, which are the same to everything that is asked.
+/// Rows of one point and one person. No requirement tells them apart, so only their number matters.
 struct Token {
     point: u32,
     person: u32,
@@ -33,24 +33,24 @@ struct Token {
 /// Ways to trace the rows of some boxes.
 pub(super) struct Trials<'a> {
     puzzle: &'a Puzzle<'a>,
-    graph: &'a Graph,
-    /// Released rows to be traced, those of a box side by side.
+    graph: &'a CandidateGraph,
+    /// The released rows to be traced, those of one box next to each other.
     slots: Vec<u32>,
     tokens: Vec<Token>,
-    /// Per released row the token it was given.
+    /// The token that each slot was given.
     given: Vec<usize>,
-    /// How many more persons are left out, where that is open.
+    /// How many more persons are left out, if it is not decided who.
     n_more: Option<u64>,
     n_steps: u64,
-    /// What judges classes; the same for all ways that leave the same persons out.
+    /// Judges classes. Kept as long as the same persons are left out.
     trial: Option<Trial<'a>>,
 }
 
 impl<'a> Trials<'a> {
-    /// Of the rows of these boxes, from rows of the persons that are kept, or may be.
+    /// Trials for the rows of these boxes. `kept` says which persons are not certain to be left out.
     pub(super) fn new(
         puzzle: &'a Puzzle<'a>,
-        graph: &'a Graph,
+        graph: &'a CandidateGraph,
         kept: &[bool],
         boxes: &[u32],
         n_more: Option<u64>,
@@ -58,7 +58,8 @@ impl<'a> Trials<'a> {
         let slots = boxes.iter().flat_map(|&of| puzzle.origins.boxes.rows(of as usize)).copied().collect();
         let mut rows: Vec<(u32, u32)> =
             graph.point_of_row.iter().copied().zip(graph.person_of_row.iter().copied()).collect();
-        // Where nothing but some boxes is open, only points that one of them may have matter; all of their rows go there.
+        // If it is decided who is left out, only points that one of these boxes may take matter, because all of their
+        // rows go to these boxes.
         let mut is_open = vec![n_more.is_some(); graph.degrees.len()];
         boxes.iter().flat_map(|&of| graph.candidates(of)).for_each(|&point| is_open[point as usize] = true);
         rows.retain(|&(point, person)| kept[person as usize] && is_open[point as usize]);
@@ -68,16 +69,16 @@ impl<'a> Trials<'a> {
         Trials { puzzle, graph, slots, tokens: tokens.collect(), given: Vec::new(), n_more, n_steps: 0, trial: None }
     }
 
-    /// Tries every way. `persons` are those of rows that are not tried, whose classes hold, and of others for a start.
+    /// Tries every way. `persons` gives the person of each row that is not to be traced; other entries are overwritten.
     ///
     /// # Errors
-    /// Where a requirement can't be evaluated.
+    /// If a requirement can't be evaluated.
     pub(super) fn run(mut self, mut persons: Vec<u32>, most_steps: u64) -> Result<Found, Violations> {
         if self.slots.len() > MOST_ROWS {
             return Ok(Found::CutShort);
         }
         persons.resize(self.puzzle.roll.n_rows, NONE);
-        // Depth first, without recursion: the next token to try for each row.
+        // Depth-first search without recursion: `next` holds, for each slot, the next token to try.
         let mut next: Vec<usize> = vec![0];
         while let Some(&token) = next.last() {
             self.n_steps += 1;
@@ -100,7 +101,7 @@ impl<'a> Trials<'a> {
                     self.tokens[token].n -= 1;
                     self.given.push(token);
                     next[at] = token + 1;
-                    // Rows of one box are the same: their tokens ascend.
+                    // The rows of one box are interchangeable, so it is enough to try ascending tokens.
                     let same_box = |slot: &u32| self.graph.box_of_slot[*slot as usize] == of;
                     next.push(if self.slots.get(at + 1).is_some_and(same_box) { token } else { 0 });
                 }
@@ -119,7 +120,7 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// Whether the way that was tried leaves out whole persons and satisfies everything.
+    /// Whether the current way leaves out whole persons and satisfies every requirement.
     fn holds(&mut self, persons: &mut [u32]) -> Result<bool, Violations> {
         if let Some(n_more) = self.n_more {
             let mut left: Vec<u32> = self.tokens.iter().filter(|token| token.n > 0).map(|token| token.person).collect();
@@ -137,15 +138,15 @@ impl<'a> Trials<'a> {
         self.n_steps += self.slots.len() as u64;
         let mut trial = match self.trial.take() {
             Some(trial) => trial,
-            None => Trial::new(self.puzzle.roll, self.puzzle.views, persons, self.puzzle.persons.n_numbers())?,
+            None => Trial::new(self.puzzle.roll, self.puzzle.perspectives, persons, self.puzzle.persons.n_numbers())?,
         };
         let mut holds = true;
-        for view in 0..trial.views.len() {
+        for perspective in 0..trial.perspectives.len() {
             let mut classes: Vec<u32> =
-                self.slots.iter().map(|&slot| trial.views[view].class_of_row[slot as usize]).collect();
+                self.slots.iter().map(|&slot| trial.perspectives[perspective].class_of_row[slot as usize]).collect();
             classes.sort_unstable();
             classes.dedup();
-            holds = holds && classes.into_iter().all(|class| trial.gap(view, class, persons) == 0.0);
+            holds = holds && classes.into_iter().all(|class| trial.gap(perspective, class, persons) == 0.0);
         }
         if self.n_more.is_none() {
             self.trial = Some(trial);

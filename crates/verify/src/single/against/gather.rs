@@ -1,34 +1,35 @@
-//! [`gather`]: origins handed out so that private rows with equal quasi cells come to one class.
+//! [`gather`]: an assignment of origins in which all private rows with equal quasi cells go to one class.
 //!
-//! Most partitioners never part rows that look the same, so this often finds the very rows a release was made from. It
-//! only proposes: the search goes on from here, and from any other assignment where there is none like this.
+//! Most partitioners never separate rows that look the same, so this often finds the very rows that a release was made
+//! from. The result is only a proposal from which the search starts. If there is none, the search starts from any
+//! assignment.
 //! # Method
-//! The rows that fewest classes can take are placed first, each time in the fullest class that can; no way back, some
-//! attempts with other choices.
+//! A spot is a set of private rows with equal quasi cells. The spot that the fewest classes can take is placed first,
+//! always in the class that has the least room left. A choice is never taken back; instead, there are several attempts.
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::persons::{Graph, NONE, Puzzle, Random};
+use super::persons::{CandidateGraph, NONE, Puzzle, Random};
 use crate::count::grouping::Classes;
 
-/// How often it is tried.
+/// The largest number of attempts.
 const MOST_ATTEMPTS: usize = 12;
 
-/// How many times a class is weighed for a spot.
+/// How many pairs of a class and a spot are considered at most.
 const MOST_WEIGHED: usize = 1 << 25;
 
-/// Rows of several points with the same quasi cells.
+/// The rows of several points with the same quasi cells.
 struct Spot {
-    /// Points with how many of their rows are kept.
+    /// The points, each with the number of its rows that are not left out.
     points: Vec<(u32, u32)>,
-    /// Classes whose boxes may have all of them.
+    /// The classes whose boxes may take all of these points.
     classes: Vec<u32>,
 }
 
-/// Boxes with the points they got and how many rows of each; `None` where no such assignment was found.
+/// Triples of a box, a point that it takes, and the number of rows that it takes. `None` if no assignment was found.
 pub(super) fn gather(
     puzzle: &Puzzle<'_>,
-    graph: &Graph,
+    graph: &CandidateGraph,
     supplies: &[u32],
     random: &mut Random,
 ) -> Option<Vec<(u32, u32, u32)>> {
@@ -58,7 +59,8 @@ pub(super) fn gather(
     let mut spots_of_class: Vec<Vec<u32>> = vec![Vec::new(); classes.len()];
     let mut n_weighed = 0;
     for (number, spot) in (0..).zip(&mut all) {
-        // A class stands once for each point of the spot that one of its boxes may have: all are needed.
+        // The list holds a class once for each point of the spot that one of its boxes may take. Keep the classes that
+        // may take all points.
         spot.classes.sort_unstable();
         let runs = spot.classes.chunk_by(|a, b| a == b);
         let n_points = spot.points.len();
@@ -75,7 +77,7 @@ pub(super) fn gather(
 }
 
 struct Gathering<'a> {
-    graph: &'a Graph,
+    graph: &'a CandidateGraph,
     spots: &'a [Spot],
     spots_of_class: &'a [Vec<u32>],
     /// The box of a class in a bucket.
@@ -127,9 +129,9 @@ impl Gathering<'_> {
         self.box_of[&(class, self.graph.bucket_of_point[point as usize])]
     }
 
-    /// Whether a class still needs all rows of a spot.
+    /// Whether a class still has room for all rows of a spot.
     fn takes(&self, class: u32, spot: u32, needs: &[u32]) -> bool {
-        // Points of a spot in one bucket differ in own k alone, and share the box.
+        // Points of a spot in one bucket differ only in own k, so they go to the same box.
         let points = &self.spots[spot as usize].points;
         points.iter().enumerate().all(|(at, &(point, n))| {
             let of = self.box_of_point(class, point);

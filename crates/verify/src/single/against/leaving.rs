@@ -1,20 +1,21 @@
 //! [`Leaving`]: persons whose rows are exactly those that a release left out.
 //!
 //! # Guarantee
-//! Boxes and points that hang together make a part; in every part exactly as many private rows are left out as it has
-//! more than released rows. Whom that decides is decided for certain, and where it can't be, nobody's rows are.
+//! Boxes and points that are connected, because a box may take a point, form a part. If a part has more private rows
+//! than released rows, it must leave out exactly the difference. A person is decided only if these counts leave no
+//! choice. If the counts contradict each other, nobody's rows can be those left out.
 //! # Method
-//! Whoever has a row in a part that lacks none stays; where the rows of undecided persons are just those that a part has
-//! too many, all of them leave. Both are repeated until nothing changes. For the rest, sets of as many persons as are
-//! missing are bettered by exchanging one for another until the counts of all parts are met.
+//! Two rules are repeated until nothing changes. If a part leaves out no row, everybody with a row in it stays. If a
+//! part must leave out as many rows as its undecided persons have in it, all of these leave. Among the remaining
+//! persons, a random choice is improved by exchanging one person for another until the counts of all parts are met.
 
-use super::persons::{Graph, NONE, Puzzle, Random};
+use super::persons::{CandidateGraph, NONE, Puzzle, Random};
 use crate::Violation;
 
-/// How many exchanges are tried for one set.
+/// How many exchanges are tried for one choice of persons.
 const MOST_EXCHANGES: usize = 1 << 17;
 
-/// What is known of a person.
+/// Whether a person is left out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Open,
@@ -25,22 +26,22 @@ enum Place {
 /// Who is left out, as far as the counts of parts tell.
 pub(super) struct Leaving {
     places: Vec<Place>,
-    /// Per person the parts of their rows.
+    /// The parts that hold the rows of each person, one entry per row.
     parts_of_person: Vec<Vec<u32>>,
-    /// Per part how many rows of undecided persons are left out.
+    /// For each part, how many rows of undecided persons it leaves out.
     missing: Vec<i64>,
     /// Undecided persons.
     open: Vec<u32>,
-    /// How many of them leave.
+    /// How many of the undecided persons leave.
     n_open: usize,
 }
 
 impl Leaving {
-    /// Decides whom the counts decide.
+    /// Applies both rules.
     ///
     /// # Errors
-    /// Where nobody's rows can be those left out.
-    pub(super) fn new(puzzle: &Puzzle<'_>, graph: &Graph) -> Result<Self, Violation> {
+    /// If nobody's rows can be those left out.
+    pub(super) fn new(puzzle: &Puzzle<'_>, graph: &CandidateGraph) -> Result<Self, Violation> {
         let parts = parts(graph);
         let n_parts = parts.iter().max().map_or(0, |&part| part as usize + 1);
         let mut missing = vec![0i64; n_parts];
@@ -67,7 +68,7 @@ impl Leaving {
         leaving.open =
             (0..leaving.places.len() as u32).filter(|&of| leaving.places[of as usize] == Place::Open).collect();
         let n_missing: i64 = leaving.missing.iter().sum();
-        // Whoever is still missing has at least one of the missing rows.
+        // Each undecided person who leaves takes at least one of the missing rows along.
         let is_possible = n_left <= n_left_out
             && (n_left_out == n_left) == (n_missing == 0)
             && (n_left_out - n_left) as i64 <= n_missing
@@ -80,10 +81,10 @@ impl Leaving {
         Ok(leaving)
     }
 
-    /// Repeats both rules until nothing changes, and says how many leave.
+    /// Repeats both rules until nothing changes, and returns the number of persons who leave.
     ///
     /// # Errors
-    /// A part in which some person is left out only in part.
+    /// A part in which only some rows of a person could be left out.
     fn decide(&mut self, persons_of_part: &[Vec<u32>]) -> Result<usize, usize> {
         let mut n_open_rows: Vec<i64> = persons_of_part.iter().map(|persons| persons.len() as i64).collect();
         let mut due: Vec<u32> = (0..self.missing.len() as u32).collect();
@@ -120,7 +121,7 @@ impl Leaving {
         self.n_open == 0
     }
 
-    /// Per person whether they leave for certain.
+    /// For each person, whether they leave for certain.
     pub(super) fn certain(&self) -> Vec<bool> {
         self.places.iter().map(|&place| place == Place::Leaves).collect()
     }
@@ -130,7 +131,7 @@ impl Leaving {
         self.n_open
     }
 
-    /// Undecided persons whose rows meet the counts of all parts, where such were found.
+    /// A choice of undecided persons whose rows meet the counts of all parts, if one was found.
     pub(super) fn some_set(&self, random: &mut Random, work: &mut u64) -> Option<Vec<u32>> {
         let mut persons_of_part: Vec<Vec<u32>> = vec![Vec::new(); self.missing.len()];
         for &person in &self.open {
@@ -141,7 +142,7 @@ impl Leaving {
         for last in (1..order.len()).rev() {
             order.swap(last, random.below(last as u64 + 1) as usize);
         }
-        // The first are in the set.
+        // The first `n_open` persons of `order` are the choice.
         let mut places = vec![NONE; self.places.len()];
         (0..).zip(&order).for_each(|(at, &person)| places[person as usize] = at);
         let mut missing = self.missing.clone();
@@ -179,7 +180,7 @@ impl Leaving {
             }
             let near = persons_of_part[part][random.below(persons_of_part[part].len() as u64) as usize];
             let is_in = |person: u32, places: &[u32]| (places[person as usize] as usize) < self.n_open;
-            // One who has rows where some are missing comes for one who has not, or the other way round.
+            // Exchange a person with a row in this part for a person on the other side of the choice.
             let other = if is_in(near, &places) {
                 self.n_open + random.below((order.len() - self.n_open).max(1) as u64) as usize
             } else {
@@ -207,8 +208,8 @@ impl Leaving {
     }
 }
 
-/// Per point the part it is in: points that one box may have are in one.
-fn parts(graph: &Graph) -> Vec<u32> {
+/// The part of each point. Points that one box may take are in one part.
+fn parts(graph: &CandidateGraph) -> Vec<u32> {
     let n_points = graph.degrees.len();
     let mut above: Vec<u32> = (0..n_points as u32).collect();
     fn top(above: &mut [u32], mut at: u32) -> u32 {

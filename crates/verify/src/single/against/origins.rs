@@ -1,13 +1,15 @@
-//! [`Origins`]: which private rows a released row may have come from, rows with equal cells folded.
+//! [`Origins`]: which private rows a released row may have come from.
 //!
+//! Released rows with equal cells form a box, private rows with equal cells and equal own k form a point, and boxes and
+//! points with equal copied cells form a bucket.
 //! # Cost
-//! Rows fold to groups with equal cells, and only groups with equal copied cells are compared.
+//! Only boxes and points of one bucket are compared.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
-use super::{Pairs, joined, narrow};
+use super::{Pairs, concatenated, narrow};
 use crate::Violation;
 use crate::count::cells::CellIds;
 use crate::count::grouping::Classes;
@@ -16,7 +18,8 @@ use crate::origins::assignment::Network;
 use crate::origins::candidates::PointTree;
 use crate::reading::coverage::{Coverage, Runs};
 
-/// The rows of both sides, and what decides which fits which.
+/// The released and the private rows, and everything that decides which private row can be the origin of a released
+/// one.
 pub(crate) struct Sides<'a> {
     pub(crate) pairs: &'a Pairs<'a>,
     pub(crate) n_released: usize,
@@ -25,25 +28,24 @@ pub(crate) struct Sides<'a> {
     pub(crate) quasi: &'a [CellIds<'a>],
     /// Persons' own k, by person.
     pub(crate) own_k: &'a [OwnK],
-    /// Whose a private row is; without it each is a person's.
+    /// The person of each private row; if absent, each row is a person.
     pub(crate) persons: Option<&'a CellIds<'a>>,
-    /// Per released row how many rows look the same as it to those who ask for own k: as many persons at most.
+    /// For each released row, the largest own k that its origin may have. See `Perspectives::sizes_for_own_k`.
     pub(crate) sizes_for_own_k: &'a [u32],
 }
 
-/// Groups of rows with equal cells, those with equal copied cells side by side.
+/// The boxes, points and buckets of a released and a private table.
 pub(crate) struct Origins<'a> {
     sides: &'a Sides<'a>,
     runs: Vec<Runs>,
-    /// Released rows by copied and quasi cells.
+    /// Released rows, grouped by copied and quasi cells.
     pub(crate) boxes: Classes,
-    /// Private rows by copied and quasi cells and own k.
+    /// Private rows, grouped by copied and quasi cells and own k.
     pub(crate) points: Classes,
-    /// Runs of boxes and points with equal copied cells.
     pub(crate) buckets: Vec<Bucket>,
 }
 
-/// Boxes and points with equal copied cells, each from the first to before the second.
+/// The boxes and points with equal copied cells, as ranges of their numbers (the end excluded).
 pub(crate) struct Bucket {
     pub(crate) boxes: (usize, usize),
     pub(crate) points: (usize, usize),
@@ -55,7 +57,7 @@ impl<'a> Origins<'a> {
         let runs =
             pairs.quasi.par_iter().map(|(public, private)| Runs::new(&Coverage::new(private, &public.texts))).collect();
         let copied: Vec<CellIds<'_>> =
-            pairs.copied.par_iter().map(|(public, private)| joined(public, private)).collect();
+            pairs.copied.par_iter().map(|(public, private)| concatenated(public, private)).collect();
         let both = Classes::group(&copied.iter().collect::<Vec<_>>(), n_released + n_original);
         let (bucket_of_rows, n_buckets) = (both.class_of_rows(), both.len());
         drop((both, copied));
@@ -74,7 +76,7 @@ impl<'a> Origins<'a> {
         }
         let points = Classes::group(&columns.iter().collect::<Vec<_>>(), n_original);
 
-        // Groups come in the order of their bucket, the first thing they are grouped by.
+        // Boxes and points are sorted by bucket, because that is the first column they are grouped by.
         let bucket_of = |classes: &Classes, buckets: &[u32], group: usize| buckets[classes.rows(group)[0] as usize];
         let mut buckets = Vec::new();
         let (mut next_box, mut next_point) = (0, 0);
@@ -96,10 +98,10 @@ impl<'a> Origins<'a> {
         Origins { sides, runs, boxes, points, buckets }
     }
 
-    /// The boxes and points of one bucket, numbered from its first, and which box may have which point.
+    /// The boxes and points of one bucket, numbered from 0, and which points each box may take.
     ///
     /// # Errors
-    /// Where there are more than `most` candidates.
+    /// If there are more than `most` candidates.
     pub(crate) fn network(&self, bucket: &Bucket, most: u64) -> Result<Network, Violation> {
         let Sides { pairs, own_k, sizes_for_own_k, persons, .. } = *self.sides;
         let n_points = bucket.points.1 - bucket.points.0;
@@ -126,19 +128,13 @@ impl<'a> Origins<'a> {
             })
             .collect();
         let candidates = candidates.ok_or(Violation::TooManyOrigins { limit: most })?;
-        let mut starts = vec![0];
-        starts.extend(candidates.iter().scan(0, |end, points| {
-            *end += points.len();
-            Some(*end)
-        }));
         let sizes = |classes: &Classes, (from, to): (usize, usize)| -> Vec<u32> {
             (from..to).map(|group| classes.rows(group).len() as u32).collect()
         };
-        let (needs, supplies) = (sizes(&self.boxes, bucket.boxes), sizes(&self.points, bucket.points));
-        Ok(Network { starts, points: candidates.concat(), needs, supplies })
+        Ok(Network::new(&candidates, sizes(&self.boxes, bucket.boxes), sizes(&self.points, bucket.points)))
     }
 
-    /// Boxes that lack an origin, given how many each lacks, as a violation.
+    /// The violation if boxes lack origins. `lacking` are pairs of a box and the number of origins it lacks.
     pub(crate) fn lacking(&self, lacking: impl Iterator<Item = (usize, u32)>) -> Option<Violation> {
         let (mut n, mut first_row) = (0, u64::MAX);
         for (released, lacking) in lacking.filter(|&(_, lacking)| lacking > 0) {

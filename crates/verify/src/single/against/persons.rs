@@ -1,106 +1,110 @@
-//! [`trace`]: a way to trace released rows back to persons who have several.
+//! [`trace`]: a way to trace released rows back to persons who have several rows.
 //!
 //! # Guarantee
-//! A [`Tracing`] that is found gives every released row a private row of its own that it may have come from, uses all
-//! rows of a person or none, leaves out as many persons as admitted, and satisfies every requirement, counted in
-//! persons. A tracing that is refused as impossible does not exist: either nothing that fails could be traced otherwise,
-//! or all tracings were tried. Where neither is shown, the answer is [`Answer::Open`].
+//! A [`Tracing`] gives every released row an origin, uses all rows of a person or none, and leaves out as many persons
+//! as stated. With [`Answer::Shown`] it satisfies every requirement, counted in persons. The search says that no such
+//! tracing exists only if the rows of a failing class can't be traced otherwise, or if all tracings were tried. If it
+//! can show neither, the answer is [`Answer::Open`].
 //!
 //! # Method
-//! Whether a tracing exists is decided in steps, the cheap ones first. An assignment of rows regardless of persons must
-//! exist. Persons are left out whom the counts of rows decide, and of others as many as are missing. Then rows with equal quasi cells are kept together where that is possible,
-//! because most partitioners do, and classes that fail are mended by exchanging rows. What remains is tried exhaustively
-//! where it is small.
+//! The search goes in steps, the cheap ones first:
+//! 1. Every released row must have an origin if rows are assigned regardless of persons.
+//! 2. The counts of rows decide for some persons whether they are left out. If more persons must be left out, they are
+//!    chosen by chance from the others.
+//! 3. Private rows with equal quasi cells are kept in one class if possible, because most partitioners do so.
+//! 4. Rows are exchanged between classes that fail.
+//! 5. If few rows are undecided, every way to trace them is tried.
 //! # Cost
-//! Bounded by [`MOST_WORK`] looked-at cells; the chance in the search is seeded, so the answer is always the same.
+//! At most about [`MOST_WORK`] rows are looked at. The random numbers are seeded, so the answer is always the same.
 
 use super::exhaustive::{FEW_STEPS, Found, MOST_STEPS, Trials};
 use super::gather::gather;
 use super::leaving::Leaving;
 use super::origins::Origins;
 use super::trial::Trial;
-use crate::asked::Views;
+use crate::asked::Perspectives;
 use crate::count::cells::CellIds;
 use crate::count::roll::Roll;
 use crate::origins::assignment::{Assignment, Network};
 use crate::{Violation, Violations};
 
-/// How many candidates of origins are kept in memory, where persons have several rows.
+/// How many possible origins are kept in memory, if persons have several rows.
 const MAX_CANDIDATES: u64 = 1 << 27;
 
 /// How many rows the search may look at.
 const MOST_WORK: u64 = 1 << 27;
 
-/// How many rows one attempt to mend classes may look at, for each released row.
+/// How many rows one attempt to mend failing classes may look at, for each released row.
 const MOST_WORK_PER_ROW: u64 = 1 << 14;
 
-/// How many sets of persons left out are tried.
+/// How many choices of persons who are left out are tried.
 const MOST_SETS: usize = 24;
 
-/// No slot, no row.
+/// Stands for no row, no bucket and so on.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// What is to be traced.
+/// The rows to be traced, and the requirements on the result.
 pub(crate) struct Puzzle<'a> {
     pub(crate) origins: &'a Origins<'a>,
-    /// Released rows, without their persons; own k by person.
+    /// The released rows without their persons. Own k is given by person.
     pub(crate) roll: &'a Roll<'a>,
-    pub(crate) views: &'a Views,
-    /// Whose a private row is.
+    pub(crate) perspectives: &'a Perspectives,
+    /// The person of each private row.
     pub(crate) persons: &'a CellIds<'a>,
     /// The private quasi cells.
     pub(crate) quasi: Vec<CellIds<'a>>,
     pub(crate) n_original: usize,
-    /// Persons said to be left out.
+    /// The number of persons left out that the release states.
     pub(crate) n_left_out: u64,
 }
 
 /// A way to trace rows back.
 pub(crate) struct Tracing {
-    /// Per released row its person.
+    /// The person of each released row.
     pub(crate) persons: Vec<u32>,
     pub(crate) answer: Answer,
 }
 
-/// What a search for the origins of released rows has found out about all ways to trace them.
+/// What the search knows about the tracing that it returns, and about all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// Every way gives every class the same persons.
+    /// Every tracing gives every class the same persons.
     Only,
-    /// It satisfies everything; other ways may not, or reach other figures.
+    /// This tracing satisfies every requirement. Others may not, or may reach other figures.
     Shown,
-    /// It fails where every way does.
+    /// This tracing fails in a class in which every tracing fails.
     Fails,
-    /// Every way fails somewhere.
+    /// Every tracing fails in some class.
     AllFail,
-    /// It fails, and others may not.
+    /// This tracing fails, but another may not.
     Open,
 }
 
-/// Which box may have which point, all buckets together.
-pub(super) struct Graph {
-    /// Where each box's candidates begin in `points`, and the end.
+/// Which points each box may take, for all buckets together. See [`Origins`] for these words. A slot is a released row
+/// that waits for an origin.
+pub(super) struct CandidateGraph {
+    /// Where the candidates of each box begin in `points`, and finally the end.
     pub(super) starts: Vec<usize>,
-    /// Candidates, box by box, ascending.
+    /// The candidates of all boxes, box after box, ascending within each.
     pub(super) points: Vec<u32>,
-    /// Per box its rows.
+    /// The number of slots in each box.
     pub(super) needs: Vec<u32>,
-    /// Per point how many boxes may have it.
+    /// The number of boxes that may take each point.
     pub(super) degrees: Vec<u32>,
-    /// Per point its bucket, [`NONE`] where no released row has its copied cells.
+    /// The bucket of each point, [`NONE`] if no released row has the same copied cells.
     pub(super) bucket_of_point: Vec<u32>,
     pub(super) bucket_of_box: Vec<u32>,
-    /// Per released row its box.
+    /// The box of each slot.
     pub(super) box_of_slot: Vec<u32>,
-    /// Per private row its point.
+    /// The point of each private row.
     pub(super) point_of_row: Vec<u32>,
     pub(super) person_of_row: Vec<u32>,
 }
 
-impl Graph {
+impl CandidateGraph {
     fn new(puzzle: &Puzzle<'_>) -> Result<Self, Violation> {
         let Origins { boxes, points, buckets, .. } = puzzle.origins;
-        let mut graph = Graph {
+        let mut graph = CandidateGraph {
             starts: vec![0],
             points: Vec::new(),
             needs: (0..boxes.len()).map(|of| boxes.rows(of).len() as u32).collect(),
@@ -140,19 +144,19 @@ impl Graph {
     }
 }
 
-/// Persons left out.
+/// The persons who are left out.
 struct Left {
     is_left: Vec<bool>,
-    /// Whether no others could be.
+    /// Whether nobody else could be left out instead.
     is_certain: bool,
 }
 
 /// Looks for a way to trace released rows back to persons.
 ///
 /// # Errors
-/// What is wrong or can't be told, where there is no way at all that leaves out whole persons.
+/// If no way leaves out whole persons, or none was found.
 pub(crate) fn trace(puzzle: &Puzzle<'_>) -> Result<Tracing, Violations> {
-    let graph = Graph::new(puzzle)?;
+    let graph = CandidateGraph::new(puzzle)?;
     let supplies = |is_left: &[bool]| -> Vec<u32> {
         let mut supplies = vec![0; graph.degrees.len()];
         let kept =
@@ -212,27 +216,28 @@ pub(crate) fn trace(puzzle: &Puzzle<'_>) -> Result<Tracing, Violations> {
     }
 }
 
-/// One way to trace rows back, in work.
+/// A way to trace rows back that the search still changes.
 struct State {
-    /// Per released row its private row.
+    /// The private row of each slot.
     origins: Vec<u32>,
-    /// Per private row its released row, or [`NONE`].
+    /// The slot of each private row, or [`NONE`].
     slots: Vec<u32>,
-    /// Per released row its person.
+    /// The person of each slot.
     persons: Vec<u32>,
-    /// How far it is from what is asked, over all classes.
+    /// How far all classes together are from satisfying the requirements; 0 if they do.
     gap: f64,
 }
 
 struct Search<'a> {
     puzzle: &'a Puzzle<'a>,
-    graph: &'a Graph,
+    graph: &'a CandidateGraph,
     random: Random,
     work: u64,
 }
 
 impl Search<'_> {
-    /// A way that leaves out these persons, as near to what is asked as was found.
+    /// Looks for a way that leaves out these persons and satisfies every requirement. Returns the best one that was
+    /// found.
     fn mend(&mut self, left: &Left, supplies: &[u32]) -> Result<(State, Answer), Violations> {
         let graph = self.graph;
         let handed = gather(self.puzzle, graph, supplies, &mut self.random).unwrap_or_else(|| {
@@ -244,32 +249,32 @@ impl Search<'_> {
         });
         let mut state = self.state(left, &handed);
         let mut trial =
-            Trial::new(self.puzzle.roll, self.puzzle.views, &state.persons, self.puzzle.persons.n_numbers())?;
-        let mut gaps: Vec<Vec<f64>> = Vec::with_capacity(trial.views.len());
-        for view in 0..trial.views.len() {
-            let classes = 0..trial.views[view].classes.len() as u32;
-            gaps.push(classes.map(|class| trial.gap(view, class, &state.persons)).collect());
+            Trial::new(self.puzzle.roll, self.puzzle.perspectives, &state.persons, self.puzzle.persons.n_numbers())?;
+        let mut gaps: Vec<Vec<f64>> = Vec::with_capacity(trial.perspectives.len());
+        for perspective in 0..trial.perspectives.len() {
+            let classes = 0..trial.perspectives[perspective].classes.len() as u32;
+            gaps.push(classes.map(|class| trial.gap(perspective, class, &state.persons)).collect());
         }
         state.gap = gaps.iter().flatten().sum();
-        let groups = self.groups(supplies);
-        if left.is_certain && !groups.is_open.contains(&true) {
+        let is_open = self.open_boxes(supplies);
+        if left.is_certain && !is_open.contains(&true) {
             return Ok((state, Answer::Only));
         }
         if state.gap == 0.0 {
             return Ok((state, Answer::Shown));
         }
-        // A class of which no row can be traced otherwise fails for certain once it is certain who is left out.
-        let fails_anyway = (0..trial.views.len()).any(|view| {
-            let classes = &trial.views[view].classes;
-            let is_settled = |row: &u32| !groups.is_open[graph.box_of_slot[*row as usize] as usize];
-            let failing = gaps[view].iter().enumerate().filter(|(_, gap)| **gap > 0.0);
+        // If no row of a failing class can be traced otherwise, it fails in every way that leaves out these persons.
+        let fails_anyway = (0..trial.perspectives.len()).any(|perspective| {
+            let classes = &trial.perspectives[perspective].classes;
+            let is_settled = |row: &u32| !is_open[graph.box_of_slot[*row as usize] as usize];
+            let failing = gaps[perspective].iter().enumerate().filter(|(_, gap)| **gap > 0.0);
             failing.into_iter().any(|(class, _)| classes.rows(class).iter().all(is_settled))
         });
         if fails_anyway {
             return Ok((state, if left.is_certain { Answer::Fails } else { Answer::Open }));
         }
-        // What is small is tried in every way before rows are exchanged by chance, and with more patience after.
-        let unsettled: Vec<u32> = (0..graph.needs.len() as u32).filter(|&of| groups.is_open[of as usize]).collect();
+        // First try every way for a few steps, then exchange rows by chance, and at last try every way for many steps.
+        let unsettled: Vec<u32> = (0..graph.needs.len() as u32).filter(|&of| is_open[of as usize]).collect();
         let kept: Vec<bool> = left.is_left.iter().map(|is_left| !is_left).collect();
         for most_steps in [FEW_STEPS, MOST_STEPS] {
             let trials = Trials::new(self.puzzle, graph, &kept, &unsettled, None);
@@ -291,7 +296,7 @@ impl Search<'_> {
         Ok((state, Answer::Open))
     }
 
-    /// Rows as they were handed out: boxes, points, and how many rows of each.
+    /// The state in which rows are assigned as `handed` says: triples of a box, a point, and a number of rows.
     fn state(&self, left: &Left, handed: &[(u32, u32, u32)]) -> State {
         let graph = self.graph;
         let points = &self.puzzle.origins.points;
@@ -322,8 +327,9 @@ impl Search<'_> {
         state
     }
 
-    /// Which boxes share a point with another, directly or over others: only they can be traced in several ways.
-    fn groups(&self, supplies: &[u32]) -> Groups {
+    /// For each box, whether it shares a point with another box. Only the rows of such boxes can be traced in several
+    /// ways.
+    fn open_boxes(&self, supplies: &[u32]) -> Vec<bool> {
         let graph = self.graph;
         let mut holder = vec![NONE; graph.degrees.len()];
         let mut is_open = vec![false; graph.needs.len()];
@@ -338,41 +344,41 @@ impl Search<'_> {
                 }
             }
         }
-        Groups { is_open }
+        is_open
     }
 
-    /// Exchanges rows between classes until everything holds or there was work enough.
+    /// Exchanges rows between classes until every requirement holds or the limit on work is reached.
     fn exchange(&mut self, state: &mut State, trial: &mut Trial<'_>, gaps: &mut [Vec<f64>]) {
         let graph = self.graph;
         let mut failing = Failing::new(gaps);
         let end = self.work + (MOST_WORK / 8).min(graph.box_of_slot.len() as u64 * MOST_WORK_PER_ROW);
         while !failing.classes.is_empty() && self.work < end {
             self.work += 4;
-            let (view, class) = failing.classes[self.random.below(failing.classes.len() as u64) as usize];
-            let rows = trial.views[view].classes.rows(class as usize);
+            let (perspective, class) = failing.classes[self.random.below(failing.classes.len() as u64) as usize];
+            let rows = trial.perspectives[perspective].classes.rows(class as usize);
             let first = rows[self.random.below(rows.len() as u64) as usize];
             let Some(cycle) = self.cycle(state, first) else { continue };
             let mut touched: Vec<(usize, u32)> = Vec::new();
-            for (view, classes) in trial.views.iter().enumerate() {
-                touched.extend(cycle.iter().map(|&slot| (view, classes.class_of_row[slot as usize])));
+            for (perspective, classes) in trial.perspectives.iter().enumerate() {
+                touched.extend(cycle.iter().map(|&slot| (perspective, classes.class_of_row[slot as usize])));
             }
             touched.sort_unstable();
             touched.dedup();
-            let before: f64 = touched.iter().map(|&(view, class)| gaps[view][class as usize]).sum();
+            let before: f64 = touched.iter().map(|&(perspective, class)| gaps[perspective][class as usize]).sum();
             rotate(state, &cycle, &graph.person_of_row);
             let mut after = 0.0;
             let mut reached = Vec::with_capacity(touched.len());
-            for &(view, class) in &touched {
-                self.work += trial.views[view].classes.rows(class as usize).len() as u64;
-                let gap = trial.gap(view, class, &state.persons);
+            for &(perspective, class) in &touched {
+                self.work += trial.perspectives[perspective].classes.rows(class as usize).len() as u64;
+                let gap = trial.gap(perspective, class, &state.persons);
                 reached.push(gap);
                 after += gap;
             }
-            // A step back is taken now and then, for a way out of places that no single exchange betters.
+            // Now and then a step that makes things worse is taken, to get out of a local optimum.
             if after <= before || self.random.below(1000) < (8.0 * (-(after - before) * 2.0).exp()) as u64 {
-                for (&(view, class), gap) in touched.iter().zip(reached) {
-                    gaps[view][class as usize] = gap;
-                    failing.set(view, class, gap > 0.0);
+                for (&(perspective, class), gap) in touched.iter().zip(reached) {
+                    gaps[perspective][class as usize] = gap;
+                    failing.set(perspective, class, gap > 0.0);
                 }
             } else {
                 let backwards: Vec<u32> = cycle.iter().rev().copied().collect();
@@ -382,7 +388,7 @@ impl Search<'_> {
         state.gap = gaps.iter().flatten().sum();
     }
 
-    /// Two or three released rows that can pass on their origins in a circle, each to the one before it.
+    /// Two or three slots that can pass on their origins in a circle, each to the one before it.
     fn cycle(&mut self, state: &State, first: u32) -> Option<Vec<u32>> {
         let graph = self.graph;
         let point_of = |slot: u32| graph.point_of_row[state.origins[slot as usize] as usize];
@@ -405,10 +411,11 @@ impl Search<'_> {
     }
 }
 
-/// Classes that fail, to choose from.
+/// The classes that fail, as a list from which one can be chosen by chance.
 struct Failing {
+    /// Pairs of a perspective and a class.
     classes: Vec<(usize, u32)>,
-    /// Per view and class where it stands in the list, or [`NONE`].
+    /// For each perspective and class, its position in the list, or [`NONE`].
     places: Vec<Vec<u32>>,
 }
 
@@ -416,33 +423,28 @@ impl Failing {
     fn new(gaps: &[Vec<f64>]) -> Self {
         let places = gaps.iter().map(|gaps| vec![NONE; gaps.len()]).collect();
         let mut failing = Failing { classes: Vec::new(), places };
-        for (view, gaps) in gaps.iter().enumerate() {
-            (0..).zip(gaps).for_each(|(class, &gap)| failing.set(view, class, gap > 0.0));
+        for (perspective, gaps) in gaps.iter().enumerate() {
+            (0..).zip(gaps).for_each(|(class, &gap)| failing.set(perspective, class, gap > 0.0));
         }
         failing
     }
 
-    fn set(&mut self, view: usize, class: u32, fails: bool) {
-        let place = self.places[view][class as usize];
+    fn set(&mut self, perspective: usize, class: u32, fails: bool) {
+        let place = self.places[perspective][class as usize];
         if fails && place == NONE {
-            self.places[view][class as usize] = self.classes.len() as u32;
-            self.classes.push((view, class));
+            self.places[perspective][class as usize] = self.classes.len() as u32;
+            self.classes.push((perspective, class));
         } else if !fails && place != NONE {
             self.classes.swap_remove(place as usize);
-            if let Some(&(view, class)) = self.classes.get(place as usize) {
-                self.places[view][class as usize] = place;
+            if let Some(&(perspective, class)) = self.classes.get(place as usize) {
+                self.places[perspective][class as usize] = place;
             }
-            self.places[view][class as usize] = NONE;
+            self.places[perspective][class as usize] = NONE;
         }
     }
 }
 
-/// Boxes that can be traced in several ways.
-struct Groups {
-    is_open: Vec<bool>,
-}
-
-/// Every released row takes the origin of the next, the last that of the first.
+/// Every slot takes the origin of the next one, and the last takes that of the first.
 fn rotate(state: &mut State, cycle: &[u32], person_of_row: &[u32]) {
     let origins: Vec<u32> = cycle.iter().map(|&slot| state.origins[slot as usize]).collect();
     for (at, &slot) in cycle.iter().enumerate() {
@@ -453,7 +455,7 @@ fn rotate(state: &mut State, cycle: &[u32], person_of_row: &[u32]) {
     }
 }
 
-/// Chance that is the same each time.
+/// Random numbers that are the same in each run.
 pub(super) struct Random(u64);
 
 impl Random {

@@ -21,7 +21,7 @@ fn private(rows: &[(u8, u8, u8)]) -> Table {
     Table { name: "t".to_owned(), columns, n_rows: rows.len(), person: Some(0) }
 }
 
-/// Rows of a range of ages and a disease, and of whom they are where that is told.
+/// Released rows of a range of ages and a disease. If `persons` is given, a column names the person of each row.
 fn shown(rows: &[(u8, u8, u8)], persons: Option<&[u8]>) -> Table {
     let mut columns = vec![
         column("age", Role::Quasi, rows.iter().map(|row| format!("[{},{}]", row.0, row.1))),
@@ -46,7 +46,7 @@ fn requirement() -> impl Strategy<Value = Requirement> {
     ]
 }
 
-/// Whether some way to trace the released rows back leaves out so many whole persons and satisfies everything.
+/// Whether some way to trace the released rows back leaves out that many whole persons and satisfies everything.
 fn some_way(
     released: &[(u8, u8, u8)],
     private: &[(u8, u8, u8)],
@@ -99,7 +99,7 @@ proptest! {
         let mut gone: Vec<u8> = rows.iter().map(|row| row.0).filter(|&person| left_out[person as usize]).collect();
         gone.sort_unstable();
         gone.dedup();
-        // Most releases admit the persons they left out, some another number.
+        // Most releases state the true number of persons left out, some another number.
         let n_left_out = if told_left_out < 10 { gone.len() } else { told_left_out - 10 };
         let suppressed = Suppressed { rows: (rows.len() - released.len()) as u64, persons: n_left_out as u64 };
         let found = verify_against(&shown(&released, None), &private(&rows), &asked, suppressed, SuppressionLimit::share(1.0));
@@ -116,7 +116,7 @@ proptest! {
 
 #[test]
 fn shares_are_counted_in_persons_and_not_in_rows() {
-    // Everybody has the flu once and a cold once; the first has the flu in three rows.
+    // Everybody has the flu and a cold; person 1 has the flu in three rows.
     let rows = [(1, 20, 0), (1, 20, 0), (1, 20, 0), (1, 20, 1), (2, 20, 0), (2, 20, 1)];
     let others = [(3, 40, 0), (3, 40, 1), (4, 40, 0), (4, 40, 1)];
     let rows: Vec<(u8, u8, u8)> = rows.into_iter().chain(others).collect();
@@ -155,7 +155,8 @@ fn shares_are_counted_in_persons_and_not_in_rows() {
 
 #[test]
 fn whoever_asks_for_more_than_there_are_is_the_one_left_out() {
-    // Persons 0, 1 and 3 have one row each, which are alike; the third asks for six and the release has four persons.
+    // Persons 0, 1 and 3 have one row each, and these look the same. Person 3 asks for six, but only four persons are
+    // released.
     let persons = [4, 0, 3, 2, 2, 4, 1, 4, 4, 2];
     let rows = persons.map(|person| (person, 7, 0));
     let mut original = private(&rows);
@@ -172,7 +173,7 @@ fn whoever_asks_for_more_than_there_are_is_the_one_left_out() {
 #[test]
 fn persons_are_left_out_whole_or_not_at_all() {
     let rows = [(1, 20, 0), (1, 40, 0), (2, 20, 0), (3, 20, 0)];
-    // The row at 40 is not released, and its person has another that is.
+    // The row with age 40 is not released, although another row of its person is.
     let released = [(20, 29, 0), (20, 29, 0), (20, 29, 0)];
     let verify = |persons| {
         let suppressed = Suppressed { rows: 1, persons };

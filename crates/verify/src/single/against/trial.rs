@@ -1,15 +1,15 @@
-//! [`Trial`]: what classes reach while rows are given to persons in one way after another.
+//! [`Trial`]: judges single classes while the search gives rows to one person after another.
 //!
-//! Counting is that of the finished release: the values of a class, then [`judge`]. Here it is asked of single classes,
-//! because a change of two rows touches few of them.
+//! A class is judged as in the finished release: its values are counted, then [`judge`] is called. Judging single
+//! classes is enough, because an exchange of two rows touches few of them.
 
 use kohort_model::Requirement;
 
 use crate::Violations;
-use crate::asked::Views;
+use crate::asked::Perspectives;
 use crate::count::cells::CellIds;
 use crate::count::grouping::Classes;
-use crate::count::requirement::{ClassView, Distances, Verdict, judge};
+use crate::count::requirement::{CountedClass, Distances, Verdict, judge};
 use crate::count::roll::{Roll, Shares};
 use crate::count::{Scratch, distances, targets};
 
@@ -17,13 +17,13 @@ use crate::count::{Scratch, distances, targets};
 pub(crate) struct Trial<'a> {
     roll: &'a Roll<'a>,
     distances: Vec<Distances<'a>>,
-    pub(crate) views: Vec<TrialView>,
+    pub(crate) perspectives: Vec<TrialClasses>,
     scratch: Scratch,
     members: Vec<u32>,
 }
 
-/// The classes of one view.
-pub(crate) struct TrialView {
+/// The classes of one perspective.
+pub(crate) struct TrialClasses {
     pub(crate) classes: Classes,
     pub(crate) class_of_row: Vec<u32>,
     requirements: Vec<Requirement>,
@@ -31,34 +31,33 @@ pub(crate) struct TrialView {
 }
 
 impl<'a> Trial<'a> {
-    /// Of a roll and one way to give its rows to persons. Distributions are measured against that of these persons, which
-    /// is the same for every way that leaves the same persons out.
+    /// A trial for a roll and one way to give its rows to persons. Classes are compared with the distribution of values
+    /// over all of these persons, which is the same for every way that leaves out the same persons.
     ///
     /// # Errors
-    /// Where a requirement can't be evaluated.
+    /// If a requirement can't be evaluated.
     pub(crate) fn new(
         roll: &'a Roll<'a>,
-        views: &Views,
+        perspectives: &Perspectives,
         persons: &[u32],
         n_persons: usize,
     ) -> Result<Self, Violations> {
         let persons = CellIds::by_id(persons, n_persons);
-        let looks = views.looks(&roll.quasi, roll.n_rows);
-        let asked: Vec<Requirement> = looks.iter().flat_map(|(_, requirements)| requirements.clone()).collect();
+        let each = perspectives.classes_and_requirements(&roll.quasi, roll.n_rows);
+        let asked: Vec<Requirement> = each.iter().flat_map(|(_, requirements)| requirements.clone()).collect();
         let distances = distances(roll, Some(&persons), &asked)?;
-        let views = looks.into_iter().map(|(classes, requirements)| {
+        let perspectives = each.into_iter().map(|(classes, requirements)| {
             let targets = targets(roll, &requirements)?;
-            Ok(TrialView { class_of_row: classes.class_of_rows(), classes, requirements, targets })
+            Ok(TrialClasses { class_of_row: classes.class_of_rows(), classes, requirements, targets })
         });
-        let views = views.collect::<Result<Vec<_>, Violations>>()?;
-        Ok(Trial { roll, distances, views, scratch: Scratch::new(roll.sensitive.len()), members: Vec::new() })
+        let perspectives = perspectives.collect::<Result<Vec<_>, Violations>>()?;
+        Ok(Trial { roll, distances, perspectives, scratch: Scratch::new(roll.sensitive.len()), members: Vec::new() })
     }
 
-    /// How far a class is from what is asked of it, 0 where it satisfies everything. `persons` says of every row whose
-    /// it is.
-    pub(crate) fn gap(&mut self, view: usize, class: u32, persons: &[u32]) -> f64 {
-        let view = &self.views[view];
-        let rows = view.classes.rows(class as usize);
+    /// How far a class is from satisfying its requirements; 0 if it does. `persons` gives the person of each row.
+    pub(crate) fn gap(&mut self, perspective: usize, class: u32, persons: &[u32]) -> f64 {
+        let perspective = &self.perspectives[perspective];
+        let rows = perspective.classes.rows(class as usize);
         self.members.clear();
         self.members.extend(rows.iter().map(|&row| persons[row as usize]));
         self.members.sort_unstable();
@@ -66,7 +65,7 @@ impl<'a> Trial<'a> {
         let n_persons = self.members.len() as u64;
         let mut counted = usize::MAX;
         let mut gap = 0.0;
-        for (requirement, &target) in view.requirements.iter().zip(&view.targets) {
+        for (requirement, &target) in perspective.requirements.iter().zip(&perspective.targets) {
             let mut own_k = 0;
             let mut sensitive = None;
             match requirement {
@@ -87,17 +86,17 @@ impl<'a> Trial<'a> {
                         self.scratch.count_values(target, values, Shares::Pairs, rows, |row| persons[row as usize]);
                         counted = target;
                     }
-                    sensitive = Some(self.scratch.view(target, Shares::Pairs, &self.distances[target]));
+                    sensitive = Some(self.scratch.counted(target, Shares::Pairs, &self.distances[target]));
                 }
             }
-            let verdict = judge(requirement, &ClassView { n_persons, own_k, sensitive });
+            let verdict = judge(requirement, &CountedClass { n_persons, own_k, sensitive });
             gap += shortfall(requirement, &verdict, own_k);
         }
         gap
     }
 }
 
-/// 0 where a requirement holds, else from 1 to 2, the more the farther it is missed.
+/// 0 if a requirement holds, otherwise between 1 and 2: the larger, the farther the class is from satisfying it.
 fn shortfall(requirement: &Requirement, verdict: &Verdict, own_k: u64) -> f64 {
     if verdict.holds {
         return 0.0;

@@ -1,4 +1,4 @@
-//! Releases that can have come from their input are told from those that can not, whatever was changed.
+//! Releases that can have come from their input are accepted, and all others are refused.
 
 use kohort_model::{Column, Role, Schema, SchemaParent, SchemaTable, ValueType};
 use proptest::prelude::*;
@@ -9,13 +9,17 @@ use super::*;
 const ADMITTED: [Suppressed; 3] =
     [Suppressed { rows: 0, persons: 0 }, Suppressed { rows: 1, persons: 0 }, Suppressed { rows: 3, persons: 0 }];
 
-/// What is wrong after a change to the files.
+/// Verifies files that are said to come from the students.
+fn verify(files: &[Table], originals: &[Table], suppressed: &[Suppressed], keys: Keys) -> Result<Findings, Violations> {
+    let (schema, requirements) = (&schema(), &requirements());
+    verify_tables_against(files, &TablesAgainst { originals, schema, requirements, suppressed, limit: LIMIT, keys })
+}
+
+/// The violations after a change to the files.
 fn spoiled(spoil: impl FnOnce(&mut [Table])) -> Vec<Violation> {
     let mut files = written(&release(), &students());
     spoil(&mut files);
-    verify_tables_against(&files, &students(), &schema(), &requirements(), &ADMITTED, LIMIT, Keys::Surrogate)
-        .unwrap_err()
-        .0
+    verify(&files, &students(), &ADMITTED, Keys::Surrogate).unwrap_err().0
 }
 
 fn cell(table: &mut Table, column: usize, row: usize, text: &str) {
@@ -31,9 +35,7 @@ fn without_origin(n: u64, first_row: u64) -> Violation {
 #[test]
 fn the_paper_s_release_has_an_origin_for_each_person() {
     let files = written(&release(), &students());
-    let findings =
-        verify_tables_against(&files, &students(), &schema(), &requirements(), &ADMITTED, LIMIT, Keys::Surrogate)
-            .unwrap();
+    let findings = verify(&files, &students(), &ADMITTED, Keys::Surrogate).unwrap();
     assert_eq!((findings.k, findings.persons), (2, 4));
     assert_eq!(findings.suppressed, Some(Suppressed { rows: 4, persons: 0 }));
     assert_eq!(findings.tables[BOOKS].suppressed, Some(ADMITTED[BOOKS]));
@@ -50,13 +52,13 @@ fn a_changed_value_or_a_label_that_does_not_cover_has_no_origin() {
 
 #[test]
 fn a_row_that_moved_to_another_parent_has_no_origin_there() {
-    // The two courses of science change hands: grades and labels are all true, but not of these students.
+    // Two courses of science are swapped: all grades and labels exist, but belong to other students.
     let violations = spoiled(|files| {
         let takes = &mut files[TAKES];
         (takes.columns[1].ids[0], takes.columns[1].ids[3]) = (takes.columns[1].ids[3], takes.columns[1].ids[0]);
     });
     assert_eq!(violations, [without_origin(2, 1)]);
-    // Two books of one student change courses.
+    // Two books of one student are swapped between courses.
     let violations = spoiled(|files| {
         for students in [[0, 1], [3, 4]] {
             let keys = &mut files[BOOKS].columns[0].ids;
@@ -72,10 +74,7 @@ fn rows_left_out_are_as_many_as_admitted() {
     let mut admitted = ADMITTED;
     admitted[BOOKS].rows = 2;
     admitted[STUDENT].persons = 1;
-    let violations =
-        verify_tables_against(&files, &students(), &schema(), &requirements(), &admitted, LIMIT, Keys::Surrogate)
-            .unwrap_err()
-            .0;
+    let violations = verify(&files, &students(), &admitted, Keys::Surrogate).unwrap_err().0;
     let miscounted = |what, admitted, counted| Violation::SuppressedMiscounted { what, admitted, counted };
     let expected = [miscounted("persons", 1, 0).in_table("student"), miscounted("rows", 2, 3).in_table("books")];
     assert_eq!(violations, expected);
@@ -86,10 +85,7 @@ fn a_class_too_small_for_someone_s_own_k_has_no_origin_for_one() {
     let mut originals = students();
     originals[STUDENT].columns[2].ids[1] = originals[STUDENT].columns[2].texts.push("3");
     let files = written(&release(), &students());
-    let violations =
-        verify_tables_against(&files, &originals, &schema(), &requirements(), &ADMITTED, LIMIT, Keys::Surrogate)
-            .unwrap_err()
-            .0;
+    let violations = verify(&files, &originals, &ADMITTED, Keys::Surrogate).unwrap_err().0;
     assert_eq!(violations, [without_origin(1, 2)]);
 }
 
@@ -106,7 +102,7 @@ fn requirements_and_joins_are_counted_too() {
     assert_eq!(renamed, [nowhere.in_table("takes"), missing.in_table("takes")]);
 }
 
-/// A person's own value and its children, each a value and a leaf count of equal leaves.
+/// A person's own value and the children, each with a value and leaves.
 type Person = (u8, Vec<(u8, Vec<u8>)>);
 
 fn number_column(name: &str, role: Role, cells: impl IntoIterator<Item = String>) -> Column {
@@ -114,7 +110,7 @@ fn number_column(name: &str, role: Role, cells: impl IntoIterator<Item = String>
     Column::from_cells(name, role, cells.iter().map(|cell| Some(cell.as_str()))).typed(ValueType::Integer)
 }
 
-/// Three tables of persons, their children and those' children; `cell` writes a value.
+/// Three tables: persons, their children, and the children of these. `cell` spells a value.
 fn tables(persons: &[Person], cell: impl Fn(u8) -> String, role: Role) -> Vec<Table> {
     let children: Vec<(usize, &(u8, Vec<u8>))> =
         persons.iter().enumerate().flat_map(|(of, person)| person.1.iter().map(move |child| (of, child))).collect();
@@ -153,7 +149,8 @@ fn tables(persons: &[Person], cell: impl Fn(u8) -> String, role: Role) -> Vec<Ta
     ]
 }
 
-/// Whether released persons can be laid into private ones, trying every way: values lie within 1 below.
+/// Whether each released person can be given a private one, found by trying every way. See `within` for which values
+/// fit.
 fn laid(released: &[Person], private: &[Person], used: u32) -> bool {
     let Some((first, rest)) = released.split_first() else { return true };
     private.iter().enumerate().any(|(at, other)| {
@@ -218,7 +215,15 @@ proptest! {
             let rows = original.n_rows.saturating_sub(file.n_rows) as u64;
             Suppressed { rows, persons: rows }
         }).collect();
-        let found = verify_tables_against(&files, &originals, &schema, &[vec![], vec![], vec![]], &suppressed, SuppressionLimit::share(1.0), Keys::Surrogate);
+        let against = TablesAgainst {
+            originals: &originals,
+            schema: &schema,
+            requirements: &[vec![], vec![], vec![]],
+            suppressed: &suppressed,
+            limit: SuppressionLimit::share(1.0),
+            keys: Keys::Surrogate,
+        };
+        let found = verify_tables_against(&files, &against);
         prop_assert_eq!(found.is_ok(), laid(&released, &private, 0), "{:?}", found.err());
     }
 }
@@ -227,8 +232,8 @@ fn person() -> impl Strategy<Value = Person> {
     (0u8..3, prop::collection::vec((0u8..3, prop::collection::vec(0u8..2, 0..3)), 0..4))
 }
 
-/// So many persons, each with two rows of a quasi column and nothing that is copied; and classes of five of them, those
-/// near each other where `sorted`, else any.
+/// `n` persons with two rows of a quasi column each and no copied column, and a release with classes of five persons,
+/// who are near each other if `sorted`.
 fn many_persons(n: usize, sorted: bool) -> (Vec<Table>, Vec<Table>, Schema) {
     let text = |name: &str, role, cells: Vec<String>| {
         Column::from_cells(name, role, cells.iter().map(|cell| Some(cell.as_str())))
@@ -278,37 +283,26 @@ fn forty_five_thousand_persons_without_copied_columns_are_traced() {
     let asked = [vec![Requirement::K(5)], Vec::new()];
     for sorted in [true, false] {
         let (mut released, private, schema) = many_persons(45_000, sorted);
-        let findings = verify_tables_against(
-            &released,
-            &private,
-            &schema,
-            &asked,
-            &[Suppressed::default(); 2],
-            LIMIT,
-            Keys::Surrogate,
-        )
-        .unwrap();
+        let against = TablesAgainst {
+            originals: &private,
+            schema: &schema,
+            requirements: &asked,
+            suppressed: &[Suppressed::default(); 2],
+            limit: LIMIT,
+            keys: Keys::Surrogate,
+        };
+        let findings = verify_tables_against(&released, &against).unwrap();
         assert_eq!(findings.persons, 45_000, "{sorted}");
         assert!(findings.k >= 5, "{sorted}");
         if !sorted {
             continue;
         }
-        // One class says that its persons are where nobody is.
+        // The labels of one class cover nobody.
         let codes = &mut released[1].columns[1];
         let nowhere = codes.texts.push("[2000,2001]");
         let class = codes.ids[0];
         codes.ids.iter_mut().filter(|id| **id == class).for_each(|id| *id = nowhere);
-        let violations = verify_tables_against(
-            &released,
-            &private,
-            &schema,
-            &asked,
-            &[Suppressed::default(); 2],
-            LIMIT,
-            Keys::Surrogate,
-        )
-        .unwrap_err()
-        .0;
+        let violations = verify_tables_against(&released, &against).unwrap_err().0;
         assert!(!violations.iter().any(Violation::is_undecided), "{violations:?}");
     }
 }
@@ -320,11 +314,10 @@ fn keys_that_are_kept_are_those_of_the_private_tables() {
         kept.tables[table].columns[column] = copied(name, column);
     }
     let is_accepted = |release: &kohort_model::Release, keys: Keys| {
-        let files = written(release, &students());
-        verify_tables_against(&files, &students(), &schema(), &requirements(), &ADMITTED, LIMIT, keys).is_ok()
+        verify(&written(release, &students()), &students(), &ADMITTED, keys).is_ok()
     };
     assert!(is_accepted(&kept, Keys::Keep));
-    assert!(is_accepted(&kept, Keys::Surrogate), "whoever may renumber keys need not");
+    assert!(is_accepted(&kept, Keys::Surrogate), "keys that may be renumbered may also be kept");
     assert!(is_accepted(&release(), Keys::Surrogate));
     assert!(!is_accepted(&release(), Keys::Keep), "other keys lead to other persons");
 }

@@ -1,4 +1,4 @@
-//! Every way to spoil a release of many tables is caught by name.
+//! A true release of many tables is verified; each way to spoil it is found and named.
 
 use kohort_model::{Distance, Role, SchemaParent};
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ fn verify(release: Release, requirements: &[Vec<Requirement>]) -> Result<Verifie
     verify_tables(release, &students(), &schema(), requirements, LIMIT).map_err(|violations| violations.0)
 }
 
-/// What is wrong after a change to the release.
+/// The violations after a change to the release.
 fn spoiled(spoil: impl FnOnce(&mut [ReleasedTable])) -> Vec<Violation> {
     let mut release = release();
     spoil(&mut release.tables);
@@ -136,7 +136,7 @@ fn a_row_that_only_one_member_shows_tells_it_from_the_others() {
     assert!(violations.contains(&k_unmet(1.0, 2, 1)), "{violations:?}");
     assert!(violations.iter().all(|violation| matches!(violation, Violation::InTable { violation, .. }
         if matches!(**violation, Violation::Unmet { .. }))));
-    // SC8's book is true, but SC11 has none to show.
+    // The book of SC8 is true, but SC11, which must look the same, has none.
     let violations = spoiled(|tables| {
         let books = &mut tables[BOOKS];
         books.rows.push(8);
@@ -181,7 +181,7 @@ fn a_foreign_key_that_nobody_has_joins_with_nothing() {
     let with_keys = |ids| spoiled(|tables| tables[BOOKS].columns[0] = surrogate("scid", 0, ids));
     assert_eq!(with_keys(vec![1, 2, 3, 4, 5, 6, 7, 11]), wrong(1, 8));
     assert_eq!(with_keys(vec![NULL, 2, 3, 4, 0, 6, 7, 9]), wrong(2, 1));
-    // Kept in the child and renumbered in the parent.
+    // If the key is kept in the child but renumbered in the parent, no row joins.
     assert_eq!(spoiled(|tables| tables[BOOKS].columns[0] = copied("scid", 0)), wrong(8, 1));
 }
 
@@ -226,7 +226,7 @@ fn an_orphan_of_the_original_is_not_released() {
     let violations = verify_tables(release(), &originals, &schema(), &requirements(), LIMIT).unwrap_err().0;
     let orphan = Violation::OrphanReleased { parent: name("takes"), n: 1, first_row: 8 }.in_table("books");
     assert_eq!(violations, [orphan]);
-    // Left out with its pair, it is legal.
+    // If its counterpart is left out, too, the release is true.
     let mut release = release();
     leave_out(&mut release.tables[BOOKS], 7);
     leave_out(&mut release.tables[BOOKS], 6);
@@ -255,7 +255,7 @@ fn a_child_table_may_be_left_out_row_by_row_but_persons_may_not() {
 #[test]
 fn a_release_that_leaves_out_more_persons_of_a_table_than_asked_is_never_verified() {
     let mut release = release();
-    // Two of four students go, with everything that hangs off them.
+    // Two of four students go, with all rows below them.
     let gone = [2, 3];
     let of_gone = |table: &Table, column: usize, keys: &[&str]| -> Vec<u32> {
         (0..table.n_rows as u32)
@@ -319,7 +319,7 @@ fn each_member_s_own_k_counts_wherever_it_stands() {
         Violation::Unmet { requirement, n_classes: 1, reached: 2.0, first_row, class_size: 2 }.in_table("student")
     };
     assert_eq!(violations, [own_k("wish", 3)]);
-    // In a row of a child table that is left out.
+    // A person's own k may also be in a row of a child table that is left out.
     let mut originals = students();
     originals[BOOKS].columns[2].role = Role::PersonK;
     let release = || {

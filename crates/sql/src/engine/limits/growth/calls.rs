@@ -1,6 +1,6 @@
-//! How functions make values grow, and how many steps they take.
+//! How much functions make values grow, and how many steps they take.
 //!
-//! A list of what is known: a function that makes texts or lists and is not here is refused to analysts, whatever it does.
+//! This is a list of what is known. Analysts may not use a function that makes texts or lists and is not listed here.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
@@ -22,12 +22,12 @@ impl Call<'_> {
         self.sizes.get(position).copied().unwrap_or(OF_NUMBER)
     }
 
-    /// All arguments after each other.
+    /// The size of all arguments together.
     pub(super) fn all(&self) -> u64 {
         self.sizes.iter().fold(OF_NUMBER, |all, size| all.saturating_add(*size))
     }
 
-    /// A number that says how much is made, which must be written out.
+    /// An argument that says how much is made. It must be a constant.
     fn times(&self, position: usize) -> Result<u64, SqlError> {
         match self.arguments.get(position) {
             Some(number) => constant(number).ok_or_else(too_large),
@@ -35,98 +35,49 @@ impl Call<'_> {
         }
     }
 
-    /// Whether it gives about as much as it gets, however much that is.
+    fn is_one_of(&self, names: &str) -> bool {
+        names.split_ascii_whitespace().any(|name| name == self.name)
+    }
+
+    /// Whether the result is about as large as the arguments, however large they are.
     pub(super) fn keeps_gathered(&self) -> bool {
         match self.name {
             "array_to_string" => self.size(1) <= OF_NUMBER && self.arguments.len() == 2,
-            name => KEEP.contains(&name) || EITHER.contains(&name),
+            _ => self.is_one_of(KEEP) || self.is_one_of(EITHER),
         }
     }
 }
 
 /// Functions whose result is no longer than their arguments together.
-const KEEP: [&str; 38] = [
-    "array_any_value",
-    "array_append",
-    "array_compact",
-    "array_concat",
-    "array_distinct",
-    "array_element",
-    "array_except",
-    "array_intersect",
-    "array_max",
-    "array_min",
-    "array_pop_back",
-    "array_pop_front",
-    "array_prepend",
-    "array_remove",
-    "array_remove_all",
-    "array_remove_n",
-    "array_reverse",
-    "array_slice",
-    "array_sort",
-    "array_union",
-    "btrim",
-    "concat",
-    "decode",
-    "flatten",
-    "get_field",
-    "left",
-    "ltrim",
-    "make_array",
-    "named_struct",
-    "overlay",
-    "reverse",
-    "right",
-    "rtrim",
-    "split_part",
-    "string_to_array",
-    "struct",
-    "substr",
-    "substr_index",
-];
+const KEEP: &str = "
+    array_any_value array_append array_compact array_concat array_distinct array_element array_except array_intersect array_max
+    array_min array_pop_back array_pop_front array_prepend array_remove array_remove_all array_remove_n array_reverse
+    array_slice array_sort array_union btrim concat decode flatten get_field left ltrim make_array named_struct overlay reverse
+    right rtrim split_part string_to_array struct substr substr_index";
 
 /// Functions whose result is one of their arguments.
-const EITHER: [&str; 6] = ["coalesce", "greatest", "least", "nullif", "nvl", "nvl2"];
+const EITHER: &str = "coalesce greatest least nullif nvl nvl2";
 
 /// Functions of maps, whose keys and values are lists.
-const OF_MAPS: [&str; 5] = ["map", "map_entries", "map_extract", "map_keys", "map_values"];
+const OF_MAPS: &str = "map map_entries map_extract map_keys map_values";
 
-/// Functions whose result is short, whatever they are given.
-const SHORT: [&str; 15] = [
-    "arrow_typeof",
-    "chr",
-    "current_catalog",
-    "current_database",
-    "current_schema",
-    "current_schemas",
-    "current_setting",
-    "current_user",
-    "md5",
-    "session_user",
-    "to_hex",
-    "union_tag",
-    "user",
-    "uuid",
-    "version",
-];
+/// Functions whose result is short, whatever their arguments are.
+const SHORT: &str = "
+    arrow_typeof chr current_catalog current_database current_schema current_schemas current_setting current_user md5
+    session_user to_hex union_tag user uuid version";
 
 /// Functions that describe what PostgreSQL's catalog holds.
-const OF_CATALOG: [&str; 6] =
-    ["col_description", "format_type", "obj_description", "parse_ident", "quote_ident", "shobj_description"];
+const OF_CATALOG: &str = "col_description format_type obj_description parse_ident quote_ident shobj_description";
 
 /// Bytes of the text or list that a call makes.
-///
-/// # Errors
-/// Where it can't be known.
 pub(super) fn grown(call: &Call<'_>) -> Result<u64, SqlError> {
     let size = |position: usize| call.size(position);
     Ok(match call.name {
-        name if KEEP.contains(&name) => call.all(),
-        name if EITHER.contains(&name) => call.sizes.iter().copied().max().unwrap_or(OF_NUMBER),
-        name if SHORT.contains(&name) => OF_CELL,
-        name if OF_MAPS.contains(&name) => call.all().saturating_mul(2),
-        name if OF_CATALOG.contains(&name) || name.starts_with("pg_") => {
+        _ if call.is_one_of(KEEP) => call.all(),
+        _ if call.is_one_of(EITHER) => call.sizes.iter().copied().max().unwrap_or(OF_NUMBER),
+        _ if call.is_one_of(SHORT) => OF_CELL,
+        _ if call.is_one_of(OF_MAPS) => call.all().saturating_mul(2),
+        name if call.is_one_of(OF_CATALOG) || name.starts_with("pg_") => {
             call.all().saturating_mul(2).saturating_add(OF_CELL)
         }
         "repeat" | "array_repeat" => size(0).saturating_mul(call.times(1)?),
@@ -135,15 +86,15 @@ pub(super) fn grown(call: &Call<'_>) -> Result<u64, SqlError> {
         "space" => call.times(0)?,
         "range" | "generate_series" => {
             let ends = (0..call.arguments.len()).map(|end| call.times(end)).collect::<Result<Vec<u64>, _>>()?;
-            // From one end to the other, in steps of at least one.
+            // The numbers go from one end to the other, in steps of at least one.
             ends.into_iter().fold(0, u64::saturating_add).saturating_mul(2 * OF_NUMBER)
         }
         // One letter of some alphabets becomes three.
         "lower" | "upper" | "initcap" => size(0).saturating_mul(3),
         "replace" | "translate" => (size(0) + 1).saturating_mul(size(2) + 1),
-        // What is put in may hold what was found, as often as it names it.
+        // The replacement may name the match, and so hold it several times.
         "regexp_replace" => (size(0) + 1).saturating_mul(size(2) + 1).saturating_mul(2),
-        // What is found may be found in parts of it too.
+        // Each group of the pattern may match the same letters again.
         "regexp_match" => size(0).saturating_mul(size(1)),
         "array_to_string" => size(0).saturating_mul(size(1).saturating_add(size(2)).saturating_add(1)),
         "concat_ws" => size(0).saturating_mul(call.sizes.len() as u64).saturating_add(call.all()),
@@ -151,9 +102,9 @@ pub(super) fn grown(call: &Call<'_>) -> Result<u64, SqlError> {
         "array_positions" | "arrays_zip" => call.all().saturating_mul(8),
         "encode" => call.all().saturating_mul(2),
         "digest" | "sha224" | "sha256" | "sha384" | "sha512" => OF_WRITTEN,
-        // Names of days and months are longer than the letters that ask for them.
+        // Names of days and months are longer than the letters that stand for them.
         "to_char" => size(1).saturating_mul(OF_NUMBER).saturating_add(OF_WRITTEN),
-        // Its second argument names a type, which may have any length.
+        // The second argument names a type, and a type can say how long its values are.
         "arrow_cast" | "arrow_try_cast" if is_plain_type(call.arguments.get(1)) => size(0).max(OF_WRITTEN),
         "arrow_cast" | "arrow_try_cast" => return Err(too_large()),
         name => return Err(SqlError::UnknownGrowth { function: name.to_owned() }),
@@ -161,9 +112,6 @@ pub(super) fn grown(call: &Call<'_>) -> Result<u64, SqlError> {
 }
 
 /// Steps of a call that takes more of them than its arguments have bytes.
-///
-/// # Errors
-/// Where they can't be known.
 pub(super) fn steps_of(call: &Call<'_>) -> Result<u64, SqlError> {
     let product = call.size(0).saturating_mul(call.size(1));
     Ok(match call.name {
@@ -177,7 +125,7 @@ pub(super) fn steps_of(call: &Call<'_>) -> Result<u64, SqlError> {
     })
 }
 
-/// A number that is written as one, without its sign.
+/// A number that is written out, without its sign.
 pub(super) fn constant(expression: &Expr) -> Option<u64> {
     match expression {
         Expr::Literal(value, _) => match value.cast_to(&DataType::Float64).ok()? {

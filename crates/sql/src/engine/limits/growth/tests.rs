@@ -1,4 +1,4 @@
-//! What is refused for its size or its steps, and what is not.
+//! Queries that are refused for their size or their steps, and queries that are not.
 
 use std::sync::Arc;
 
@@ -104,6 +104,7 @@ async fn what_could_not_be_stopped_for_long_is_refused() {
         "SELECT count(*) FROM t WHERE levenshtein(repeat('a', 1200) || n, repeat('b', 1200)) > 0",
         "SELECT a ~ '(a?){1000}a{1000}' FROM t",
         "SELECT regexp_like(a, '((a{30}){30}){30}') FROM t",
+        "SELECT a ~ '([\\])]a{200}){200}' FROM t",
         "SELECT regexp_like(a, repeat('a?', 1000)) FROM t",
         &format!("SELECT a LIKE '{}' FROM t", "%a".repeat(2_000)),
         &format!("SELECT {}", vec!["length(upper(repeat('a', 30000)))"; 100].join(" + ")),

@@ -1,7 +1,7 @@
-//! Over random tables, policies, changes and questions: what goes past the planner is what the planner gives, row for row.
+//! Random tables, policies, changes and queries: an answer without a plan is the same, row for row, as with a plan.
 //!
-//! The planner sees the same query where its table has an alias. Both find classes by their labels; below a LIMIT all
-//! are read, and those that show another label to some readers can't be overlooked.
+//! A query whose table has an alias is always planned. Both ways choose classes by their labels, so a third query reads all
+//! classes, below a LIMIT. It would show a class that was not chosen although it shows some readers another label.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ fn choice() -> impl Strategy<Value = String> {
 #[derive(Clone, Debug)]
 struct World {
     patients: Vec<String>,
-    /// For care and for the study.
+    /// Per person the choice for care and the choice for the study.
     choices: Option<Vec<[Option<String>; 2]>>,
     /// Whether diseases are raised to masks.
     masks: bool,
@@ -94,7 +94,7 @@ impl World {
     }
 
     fn purposes(&self) -> &'static [&'static str] {
-        // A purpose that nobody knows is refused by both.
+        // Both ways refuse a purpose that no policy names.
         if self.choices.is_some() { &["PURPOSE care", "PURPOSE study", "PURPOSE audit", ""] } else { &[""] }
     }
 }
@@ -111,7 +111,7 @@ fn world() -> impl Strategy<Value = World> {
     )
 }
 
-/// What happens to the table before something is asked.
+/// A statement that changes the tables before a query.
 fn change() -> impl Strategy<Value = String> {
     let name = || 0..24u32;
     prop_oneof![
@@ -124,7 +124,7 @@ fn change() -> impl Strategy<Value = String> {
             format!("UPDATE patient SET age = {age} WHERE name = 'p{number}'")
         }),
         1 => name().prop_map(|number| format!("UPDATE choices SET zip_op = false WHERE name = 'p{number}'")),
-        // A purpose of which nobody spoke when the view was made.
+        // A purpose that no policy named when the view was made.
         1 => (name(), choice()).prop_map(|(number, choice)| {
             format!("INSERT INTO choices VALUES ('p{number}', 'audit', {choice})")
         }),
@@ -178,7 +178,7 @@ async fn rows(outcome: Outcome) -> Result<Option<RecordBatch>, SqlError> {
     Ok(Some(concat_batches(&schema, &batches).unwrap()))
 }
 
-/// What goes past the planner; `None` where it does not.
+/// The answer without a plan; `None` if the query must be planned.
 async fn point(session: &Session, sql: &str) -> Option<RecordBatch> {
     let Parsed { statement: Statement::Sql(statement), access, .. } = parse(sql).unwrap().pop().unwrap() else {
         return None;
@@ -194,7 +194,7 @@ async fn open(folder: &std::path::Path) -> Engine {
     Engine::open(folder, clock, ComplianceLog::new()).await.unwrap()
 }
 
-/// How many questions went past the planner, and how many of them found rows; `None` where there is no view.
+/// How many queries were answered without a plan, and how many of them found rows; `None` if the view can't be made.
 async fn compare(
     world: World,
     steps: Vec<(Vec<String>, (String, &'static str))>,
@@ -210,7 +210,7 @@ async fn compare(
     let (mut n_past, mut n_found) = (0, 0);
     for (changes, (condition, columns)) in steps {
         for change in changes {
-            // Some can't be: a name that is taken, an end without a beginning.
+            // Some statements fail: a name that is taken, a COMMIT without a BEGIN.
             let _ = run(&mut owner, &change).await;
         }
         for session in [&mut owner, &mut engine.session(Role::Analyst)] {
@@ -220,7 +220,7 @@ async fn compare(
                 let planned = format!("SELECT {columns} FROM v AS v WHERE {condition} {purpose}");
                 let planned = match run(session, &planned).await {
                     Ok(planned) => planned.unwrap(),
-                    // Some questions mean nothing; but what can be asked can be answered.
+                    // Some queries have no meaning. But a query that can be planned must not fail while it runs.
                     Err(error) if past.is_none() && !error.to_string().contains("failed while it ran") => continue,
                     Err(error) => return Err(TestCaseError::fail(format!("{query}: the planner says {error}"))),
                 };

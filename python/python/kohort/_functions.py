@@ -1,0 +1,412 @@
+"""Functions: check, verify, audit, estimate, suggest, and what they give."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import _kohort
+from ._errors import Report
+from ._hierarchy import hierarchy
+from ._html import page, percent, size_chart, table
+from ._progress import Progress, reporting
+from ._release import Release, _escaped
+from ._requirements import join
+from ._sources import source_of
+from ._spec import Asked, Spec, _by_column, _listed, _name_of, _names
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was counted in a table."""
+
+    #: Persons in the smallest class.
+    k: int
+    #: Groups of rows with the same cells in all quasi columns.
+    classes: int
+    rows: int
+    persons: int
+    #: What a class is counted in: ``persons``, or ``rows``, each taken for a person.
+    counted: str
+    #: Persons who are alone in a class.
+    unique_persons: int
+    #: One over the size of the smallest class.
+    highest_risk: float
+    #: Mean over persons of one over the size of their class.
+    average_risk: float
+    #: The ten smallest class sizes, each with the number of classes of that size.
+    class_sizes: dict[int, int]
+    #: Per sensitive column its worst class, measure by measure: ``l``, ``entropy_l``, ``t``, ``alpha``, ``beta``, ...
+    sensitive: dict[str, dict[str, float | None]]
+    #: Requirements that are not met.
+    unmet: tuple[Report, ...]
+    #: The k that was asked, if any.
+    asked_k: int | None = field(default=None, compare=False)
+
+    @property
+    def met(self) -> bool:
+        """Whether everything that was asked holds."""
+        return not self.unmet
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[Any, Any]] = [
+            ("k (persons in the smallest class)", self.k),
+            ("classes", self.classes),
+            ("persons" if self.counted == "persons" else "rows, each counted as a person", self.persons),
+            ("unique persons", self.unique_persons),
+            ("highest risk", percent(self.highest_risk)),
+            ("average risk", percent(self.average_risk)),
+        ]
+        parts = ["<p><b>Check</b></p>", table(("measure", "counted"), rows)]
+        if self.sensitive:
+            names = ("l", "entropy_l", "t", "alpha", "beta")
+            measured = [(column, *(found.get(name) for name in names)) for column, found in self.sensitive.items()]
+            parts.append(table(("worst class of", "l", "entropy l", "t", "alpha", "beta"), measured))
+        parts.append(size_chart(list(self.class_sizes.items()), self.counted))
+        parts += [f'<p class="no">not met: {_escaped(report.message)}</p>' for report in self.unmet]
+        return page("".join(parts))
+
+
+def check(
+    data: Any,
+    *,
+    quasi: Any,
+    sensitive: Any = (),
+    person: str | None = None,
+    k: int | None = None,
+    threads: int | None = None,
+    progress: Progress = None,
+) -> Check:
+    """Counts any table, also another tool's output: how alone people are, and what their classes tell.
+
+    >>> import kohort
+    >>> found = kohort.check("examples/clinic/patients.csv", quasi=["sex", "occupation"], sensitive="diagnosis", k=5)
+    >>> found.k, found.unique_persons, found.met
+    (1, 1, False)
+    >>> found.sensitive["diagnosis"]["l"]
+    1
+    """
+    source = source_of(data)
+    columns: dict[str, dict[str, Any]] = {name: {"role": "quasi"} for name in _names(quasi, "quasi")}
+    for name, asked in _by_column(sensitive, "sensitive").items():
+        if name in columns:
+            raise TypeError(f"column '{name}' is quasi and sensitive: keep one of them")
+        columns[name] = {"role": "sensitive", **join(asked)}
+    entry: dict[str, Any] = {"file": "-", "columns": columns}
+    if person is not None:
+        entry["person"] = person
+    document = {"k": 1 if k is None else k, "tables": {"table": entry}}
+    with reporting(progress) as hook:
+        found = json.loads(_kohort.check(source.whole(), document, k is not None, threads, hook))
+    return Check(
+        k=found["k"],
+        classes=found["classes"],
+        rows=found["rows"],
+        persons=found["persons"],
+        counted=found["counted"],
+        unique_persons=found["unique_persons"],
+        highest_risk=found["highest_risk"],
+        average_risk=found["average_risk"],
+        class_sizes=dict(found["smallest_classes"]),
+        sensitive=found["sensitive"],
+        unmet=_reports(found["unmet"]),
+        asked_k=k,
+    )
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What counting a release again showed.
+
+    ``verdict`` is ``verified``, ``in_part`` where something asked can't be seen in what was given, or ``not_met``.
+    """
+
+    verdict: str
+    k: int
+    classes: int
+    sensitive: dict[str, dict[str, float | None]]
+    #: Everything that is wrong.
+    wrong: tuple[Report, ...]
+    #: What was asked and could not be counted, in words.
+    not_counted: tuple[str, ...]
+    #: Keys of the manifest that nothing at hand confirms or contradicts.
+    unconfirmed: tuple[str, ...]
+    manifest: dict[str, Any] = field(repr=False)
+
+    @property
+    def met(self) -> bool:
+        """Whether nothing is wrong. Where the verdict is ``in_part``, see ``not_counted``."""
+        return self.verdict != "not_met"
+
+    def _repr_html_(self) -> str:
+        rows = [("verdict", self.verdict), ("k counted", self.k), ("classes", self.classes)]
+        parts = ["<p><b>Verification</b></p>", table(("", "counted"), rows)]
+        parts += [f'<p class="no">wrong: {_escaped(report.message)}</p>' for report in self.wrong]
+        parts += [f"<p>not counted: {_escaped(words)}</p>" for words in self.not_counted]
+        return page("".join(parts))
+
+
+def verify(
+    release: Any,
+    *,
+    against: Spec | str | os.PathLike[str] | None = None,
+    tables: Mapping[str, Any] | None = None,
+    threads: int | None = None,
+    progress: Progress = None,
+) -> Verification:
+    """Counts a release again, from its files and its manifest alone, or against the private tables of a spec.
+
+    ``release`` is a folder, or a :class:`Release`, which is written to a temporary folder first. ``against`` is a spec or
+    the path of one; ``tables`` gives frames for tables that it names as files.
+    """
+    with reporting(progress) as hook:
+        job = None
+        if against is not None:
+            spec = against if isinstance(against, Spec) else Spec.from_toml(against)
+            job, _ = spec._job(tables, threads, hook)
+        with _Folders() as folders:
+            found = json.loads(_kohort.verify(folders.of(release), job, threads, hook))
+    return Verification(
+        verdict=found["verdict"],
+        k=found["findings"]["k"],
+        classes=found["findings"]["classes"],
+        sensitive=found["findings"]["sensitive"],
+        wrong=_reports(found["wrong"]),
+        not_counted=tuple(found["not_counted"]),
+        unconfirmed=tuple(found["unconfirmed"]),
+        manifest=found["manifest"],
+    )
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What somebody learns who reads several releases of the same persons together.
+
+    ``audiences`` has for each audience ``together`` and ``alone`` (a list, one per release), each with ``smallest``,
+    ``classes``, ``unique_persons`` and ``below_k``. ``union`` is what all audiences together see.
+    """
+
+    persons: int
+    persons_in_all: int
+    audiences: dict[str, dict[str, Any]]
+    union: dict[str, Any] | None
+    unmet: tuple[Report, ...]
+
+    @property
+    def met(self) -> bool:
+        """Whether everybody hides among k from every audience."""
+        return not self.unmet
+
+    def _repr_html_(self) -> str:
+        rows = [(name, seen["together"]["smallest"], seen["together"]["unique_persons"]) for name, seen in self.audiences.items()]
+        parts = ["<p><b>Audit</b></p>", table(("audience", "smallest class", "unique persons"), rows)]
+        parts += [f'<p class="no">not met: {_escaped(report.message)}</p>' for report in self.unmet]
+        return page("".join(parts))
+
+
+def audit(
+    releases: Iterable[Any],
+    *,
+    audiences: Mapping[str, Iterable[str]],
+    person: str | None = None,
+    hierarchies: Mapping[str, Any] | None = None,
+    k: int | None = None,
+    threads: int | None = None,
+    progress: Progress = None,
+) -> Audit:
+    """Reads several releases of the same persons together.
+
+    ``releases`` are folders, files, frames or :class:`Release` objects. ``audiences`` says who may know which columns.
+    """
+    with _Folders() as folders, reporting(progress) as hook:
+        paths = [folders.of(release) for release in releases]
+        known = [(name, _names(columns, "audience")) for name, columns in audiences.items()]
+        found = json.loads(_kohort.audit(paths, known, folders.hierarchies(hierarchies), person, k, threads, hook))
+    return Audit(
+        persons=found["persons"],
+        persons_in_all=found["persons_in_all"],
+        audiences=found["audiences"],
+        union=found["union"],
+        unmet=_reports(found["unmet"]),
+    )
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimate from a release alone."""
+
+    #: Private rows that match.
+    count: float
+    #: All private rows.
+    of: float
+    #: Per sensitive column each value, None for null, and how many rows match and have it.
+    sensitive: dict[str, dict[str | None, float]]
+
+
+def estimate(
+    release: Any,
+    conditions: str,
+    *,
+    hierarchies: Mapping[str, Any] | None = None,
+    continuous: bool = False,
+    threads: int | None = None,
+    progress: Progress = None,
+) -> Estimate:
+    """Estimates how many rows of the private table match conditions, and which sensitive values they have.
+
+    ``release`` is a folder or a :class:`Release`. Conditions are joined by ``and``: ``=``, ``<``, ``<=``, ``>``, ``>=``,
+    ``between .. and ..``, ``in (.., ..)``.
+    """
+    with _Folders() as folders, reporting(progress) as hook:
+        known = folders.hierarchies(hierarchies)
+        found = json.loads(_kohort.estimate(folders.of(release), conditions, known, continuous, threads, hook))
+    sensitive = {column: {value: count for value, count in values} for column, values in found["sensitive"].items()}
+    return Estimate(found["count"], found["of"], sensitive)
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """What a column may be for, and why."""
+
+    column: str
+    role: str
+    settings: dict[str, str]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Suggestions:
+    """A spec to begin with, to be gone through line by line. It sets no k."""
+
+    columns: tuple[Suggestion, ...]
+    person: str | None
+    _toml: str = field(repr=False)
+
+    def to_toml(self) -> str:
+        """The spec file, its reasons as comments. It does not run before k is set."""
+        return self._toml
+
+    def _repr_html_(self) -> str:
+        rows = [(each.column, each.role, each.reason) for each in self.columns]
+        note = "<p><b>Suggestions</b>: a place to begin. Only you can tell what others could know about these people.</p>"
+        return page(note + table(("column", "role", "why"), rows))
+
+
+def suggest(data: Any, *, name: str | None = None, threads: int | None = None, progress: Progress = None) -> Suggestions:
+    """Suggests what each column of a table is for: a place to begin.
+
+    >>> import kohort
+    >>> found = kohort.suggest("examples/clinic/patients.csv")
+    >>> {each.column: each.role for each in found.columns}["diagnosis"]
+    'sensitive'
+    """
+    source = source_of(data)
+    name = name or _name_of(data)
+    file = source.rows if source.is_file else name
+    with reporting(progress) as hook:
+        found = json.loads(_kohort.suggest(source.whole(), name, file, threads, hook))
+    columns = tuple(
+        Suggestion(each["name"], each["role"], each["settings"], each["reason"]) for each in found["columns"]
+    )
+    person = found["person"][0] if found["person"] else None
+    return Suggestions(columns, person, found["toml"])
+
+
+@_listed
+def anonymize(
+    data: Any,
+    *,
+    cells: str = "labels",
+    accept_risks: bool = False,
+    threads: int | None = None,
+    progress: Progress = None,
+    **asked: Unpack[Asked],
+) -> Release:
+    """Releases a table so that nobody can be told apart from k-1 others, and verifies the result.
+
+    ``data`` is a DataFrame of pandas or polars, a table of pyarrow, a relation of DuckDB, any object with
+    ``__arrow_c_stream__``, the path of a CSV, Parquet or Arrow file, or a dict of :class:`kohort.Table` by name.
+
+    Every column needs a role, and none is guessed:
+
+    - ``identifiers`` name a person outright and are never released;
+    - ``quasi`` columns are those that others could know: a list, or a dict to hierarchies such as :func:`kohort.steps`;
+    - ``sensitive`` columns are those that nobody should learn: a list, or a dict to requirements such as
+      :func:`kohort.l_diversity`;
+    - ``plain`` columns help nobody to find a person and are released as they are; ``drop`` columns are not released;
+    - ``person`` names the person; without it each row is one. ``person_k`` holds each person's own k.
+
+    There is no default ``k``. ``preset`` takes an agency's: ``ema`` (12) or ``cms`` (11).
+
+    ``cells`` says what quasi cells look like: ``labels`` such as ``[20,29]``; ``bounds``, two typed columns ``age_lo`` and
+    ``age_hi``; or ``midpoint``, numbers. Columns with a hierarchy, with nulls or of text have labels in any case.
+
+    ``read`` holds how a CSV file is read, such as ``{"separator": ";"}``, and ``settings`` any other key of a spec.
+    ``threads`` limits the threads. ``progress`` is True, False or a function of a stage, the steps done and the steps in all;
+    by default a bar is shown in terminals and notebooks.
+
+    >>> import kohort
+    >>> release = kohort.anonymize(
+    ...     "examples/clinic/patients.csv", k=5, person="patient_id", identifiers="name", drop="occupation", plain="ward",
+    ...     quasi={"birth": kohort.date(), "sex": None, "postcode": kohort.Column(kohort.mask(), type="text")},
+    ...     sensitive={"diagnosis": kohort.l_diversity(3)},
+    ... )
+    >>> release.k
+    5
+    """
+    return Spec(data, **asked).anonymize(cells=cells, accept_risks=accept_risks, threads=threads, progress=progress)
+
+
+class _Folders:
+    """Releases and hierarchies as files: those in memory are written to a temporary folder."""
+
+    def __init__(self) -> None:
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._n = 0
+
+    def __enter__(self) -> _Folders:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def of(self, release: Any) -> str:
+        if isinstance(release, (str, os.PathLike)):
+            return os.fspath(release)
+        if isinstance(release, Release):
+            target = self._new("")
+            release.write(target, progress=False)
+            return str(target)
+        source = source_of(release, "the release")
+        target = self._new(".arrow")
+        _kohort.ArrowTable.of(source.whole()).write_arrow(str(target))
+        return str(target)
+
+    def hierarchies(self, said: Mapping[str, Any] | None) -> dict[str, Any]:
+        columns = {}
+        for column, each in (said or {}).items():
+            target = self._new(".csv")
+            setting, texts = hierarchy(each)._in_spec(str(target))
+            for text in texts.values():
+                target.write_text(text, encoding="utf-8")
+            columns[column] = {"role": "quasi", "hierarchy": setting}
+        return {"k": 1, "tables": {"table": {"file": "-", "columns": columns}}} if columns else {}
+
+    def _new(self, ending: str) -> Path:
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="kohort-")
+        self._n += 1
+        return Path(self._folder.name, f"release-{self._n}{ending}")
+
+
+def _reports(reports: Iterable[Mapping[str, Any]]) -> tuple[Report, ...]:
+    return tuple(Report(report["message"], report["hint"]) for report in reports)

@@ -1,0 +1,209 @@
+"""Hierarchies: how the values of a quasi column are generalized."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from . import _kohort
+from ._html import page, tree_html
+
+
+class Hierarchy:
+    """How the values of a quasi column are generalized.
+
+    Made by :func:`steps`, :func:`mask`, :func:`date`, :func:`dates`, :func:`flat`, :func:`hierarchy_file` and
+    :func:`hierarchy`. In a notebook it shows its tree.
+    """
+
+    def __init__(self, setting: Any, *, text: str | None = None, is_edges: bool = False, words: str = "") -> None:
+        self._setting = setting
+        self._text = text
+        self._is_edges = is_edges
+        self._words = words
+
+    def _in_spec(self, file: str) -> tuple[Any, dict[str, str]]:
+        """The setting in a spec, and texts that stand in for files."""
+        if self._text is None:
+            return self._setting, {}
+        return ({"edges": file} if self._is_edges else file), {file: self._text}
+
+    def tree(self, values: Iterable[Any] | None = None) -> Tree:
+        """The tree. A rule such as :func:`steps` needs the values that it is made for.
+
+        >>> print(steps(5, 10).tree([23, 27, 31]))
+        *  (3)
+          [20,29]  (2)
+            [20,24]  (1)
+              23
+            [25,29]  (1)
+              27
+          [30,39]  (1)
+            [30,34]  (1)
+              31
+        """
+        if self._text is not None:
+            return Tree(json.loads(_kohort.tree(self._text, self._is_edges, "hierarchy")))
+        if isinstance(self._setting, str) and self._setting not in ("date", "flat"):
+            path = Path(self._setting)
+            return Tree(json.loads(_kohort.tree(path.read_text(encoding="utf-8"), False, str(path))))
+        if values is None:
+            raise TypeError("this hierarchy is made from the values of a column: give some, as in tree([23, 27, 31])")
+        columns = {"column": {"role": "quasi", "hierarchy": self._setting}}
+        document = {"k": 1, "tables": {"table": {"file": "-", "columns": columns}}}
+        texts = list(dict.fromkeys(str(value) for value in values))
+        return Tree(json.loads(_kohort.tree_of_values(document, texts)))
+
+    def __repr__(self) -> str:
+        return f"<hierarchy: {self._words}>"
+
+    def _repr_html_(self) -> str:
+        try:
+            tree = self.tree()
+        except TypeError:
+            return page(f"<p><b>hierarchy</b> {_escaped(self._words)}</p>")
+        return tree._repr_html_()
+
+
+class Tree:
+    """The nodes of a hierarchy, from the root to the values."""
+
+    def __init__(self, nodes: list[tuple[str, int | None, int]]) -> None:
+        self._nodes = nodes
+        self._children: dict[int | None, list[int]] = {}
+        for position, (_, parent, _) in enumerate(nodes):
+            self._children.setdefault(parent, []).append(position)
+
+    @property
+    def root(self) -> str:
+        return self._nodes[self._children[None][0]][0]
+
+    @property
+    def n_values(self) -> int:
+        return self._nodes[self._children[None][0]][2]
+
+    def __str__(self) -> str:
+        lines = []
+        open_nodes = [(self._children[None][0], 0)]
+        while open_nodes:
+            node, depth = open_nodes.pop()
+            label, _, n_values = self._nodes[node]
+            children = self._children.get(node, [])
+            lines.append("  " * depth + label + (f"  ({n_values})" if children else ""))
+            open_nodes.extend((child, depth + 1) for child in reversed(children))
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<tree of {self.n_values} values below {self.root!r}>"
+
+    def _repr_html_(self) -> str:
+        return tree_html(self._nodes, self._children)
+
+
+def _escaped(text: str) -> str:
+    import html
+
+    return html.escape(text)
+
+
+def steps(*widths: float) -> Hierarchy:
+    """Ranges of numbers of these widths, the narrowest first; each is a multiple of the one before.
+
+    >>> steps(5, 10, 50)
+    <hierarchy: ranges of 5, 10, 50>
+    """
+    return Hierarchy({"steps": list(widths)}, words=f"ranges of {', '.join(map(str, widths))}")
+
+
+def mask(side: str = "right") -> Hierarchy:
+    """Hides characters from one side: 88512 becomes 8851*, 885** and so on."""
+    return Hierarchy({"mask": side}, words=f"characters masked from the {side}")
+
+
+def date() -> Hierarchy:
+    """Days, months, quarters, years, decades."""
+    return Hierarchy("date", words="days, months, quarters, years, decades")
+
+
+def dates(*levels: str) -> Hierarchy:
+    """Some levels of dates: ``dates("month", "year")``."""
+    return Hierarchy({"dates": list(levels)}, words=f"dates by {', '.join(levels)}")
+
+
+def flat() -> Hierarchy:
+    """One level: a cell shows its value, or the root that stands for all values."""
+    return Hierarchy("flat", words="the value, or all values")
+
+
+def hierarchy_file(path: str | os.PathLike[str], *, edges: bool = False) -> Hierarchy:
+    """A file with a row per value, ``value;parent;...;root``, which is ARX's format, or with rows ``child;parent``."""
+    name = os.fspath(path)
+    return Hierarchy({"edges": name} if edges else name, words=f"file {name}")
+
+
+def hierarchy(tree: Any) -> Hierarchy:
+    """A hierarchy from a dict, from rows, or from a frame.
+
+    A dict maps each label to its parent, or nests: ``{"*": {"health": ["nurse", "doctor"], "education": ["teacher"]}}``. Rows
+    go from a value to the root; so do the rows of a frame, one column per level, in the order of its columns.
+
+    >>> jobs = hierarchy({"*": {"health": ["nurse", "doctor"], "education": ["teacher"]}})
+    >>> print(jobs.tree())
+    *  (3)
+      health  (2)
+        nurse
+        doctor
+      education  (1)
+        teacher
+    >>> print(hierarchy([["nurse", "health", "*"], ["teacher", "education", "*"]]).tree().n_values)
+    2
+    """
+    if isinstance(tree, Hierarchy):
+        return tree
+    if isinstance(tree, (str, os.PathLike)):
+        return hierarchy_file(tree)
+    if isinstance(tree, Mapping):
+        if all(isinstance(parent, str) for parent in tree.values()):
+            return Hierarchy(None, text=_lines(tree.items()), is_edges=True, words=f"{len(tree)} labels and their parents")
+        rows = list(_nested(tree, ()))
+    elif hasattr(tree, "__arrow_c_stream__") or type(tree).__module__.partition(".")[0] == "pandas":
+        rows = _frame_rows(tree)
+    else:
+        rows = [tuple(row) for row in tree]
+    return Hierarchy(None, text=_lines(rows), words=f"{len(rows)} values with their paths")
+
+
+def _nested(tree: Any, above: tuple[str, ...]) -> Iterable[tuple[str, ...]]:
+    if isinstance(tree, Mapping):
+        for label, below in tree.items():
+            if below:
+                yield from _nested(below, (str(label), *above))
+            else:
+                yield (str(label), *above)
+    elif isinstance(tree, str):
+        yield (tree, *above)
+    else:
+        for value in tree:
+            yield from _nested(value if isinstance(value, Mapping) else str(value), above)
+
+
+def _frame_rows(frame: Any) -> list[tuple[str, ...]]:
+    if hasattr(frame, "itertuples"):
+        rows = frame.itertuples(index=False, name=None)
+    elif hasattr(frame, "iter_rows"):
+        rows = frame.iter_rows()
+    elif hasattr(frame, "to_pydict"):
+        rows = zip(*frame.to_pydict().values())
+    else:
+        rows = frame.fetchall()
+    return [tuple(str(cell) for cell in row if cell is not None and cell == cell) for row in rows]
+
+
+def _lines(rows: Iterable[Iterable[Any]]) -> str:
+    def quoted(label: Any) -> str:
+        return '"' + str(label).replace('"', '""') + '"'
+
+    return "".join(";".join(quoted(label) for label in row) + "\n" for row in rows)

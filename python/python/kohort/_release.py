@@ -1,0 +1,217 @@
+"""Releases: verified tables in memory, and the ways out."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from . import _kohort
+from ._html import loss_chart, number, page, percent, risk_chart, size_chart, table
+from ._progress import Progress, reporting
+from ._sources import Source, like_source, release_unused, to_arrow, to_pandas, to_polars
+
+# Cells of columns with these roles are released as they are.
+_COPIED = ("sensitive", "plain")
+
+
+class Release:
+    """A release that the verifier has accepted.
+
+    ``table`` is what went in: a DataFrame of pandas or polars, a table of pyarrow, a relation of DuckDB. For a file it is a
+    :class:`kohort.ArrowTable`, which all of these libraries take.
+    """
+
+    def __init__(self, made: _kohort.Release, sources: Mapping[str, Source], spec: Any) -> None:
+        self._made = made
+        self._sources = sources
+        self._arrow: dict[str, _kohort.ArrowTable] | None = None
+        self._tables: dict[str, Any] | None = None
+        #: The spec that it was made from.
+        self.spec = spec
+        #: What was asked, reached and lost, as ``manifest.json`` says it. Files have no names before they are written.
+        self.manifest: dict[str, Any] = json.loads(made.manifest)
+
+    @property
+    def arrow_tables(self) -> dict[str, _kohort.ArrowTable]:
+        """The released tables by name, for any library that speaks Arrow. They are verified again when they are made."""
+        if self._arrow is None:
+            self._arrow = self._made_tables()
+        return self._arrow
+
+    def _made_tables(self) -> dict[str, _kohort.ArrowTable]:
+        n_rows = max(entry["rows_out"] for entry in self.manifest["tables"])
+        release_unused(n_rows)
+        tables = dict(self._made.tables())
+        release_unused(n_rows)
+        return tables
+
+    @property
+    def tables(self) -> dict[str, Any]:
+        """The released tables by name, as what went in."""
+        if self._tables is None:
+            arrow = self._made_tables() if self._arrow is None else self._arrow
+            sources = {name: self._source(name) for name in arrow}
+            self._tables = {name: like_source(rows, sources[name], self._copied(name)) for name, rows in arrow.items()}
+            # Frames of pandas are copies. Other tables share the memory of the Arrow data, so keeping that costs nothing.
+            if not any(source is not None and source.kind == "pandas" for source in sources.values()):
+                self._arrow = arrow
+        return self._tables
+
+    @property
+    def table(self) -> Any:
+        """The only released table, as what went in."""
+        return self.tables[self._only()]
+
+    def to_pandas(self, table: str | None = None) -> Any:
+        """A released table as a DataFrame of pandas. Names the table where there are several."""
+        name = table or self._only()
+        source = self._source(name)
+        like = source.like if source is not None and source.kind == "pandas" else None
+        return to_pandas(self.arrow_tables[name], like, self._copied(name))
+
+    def to_polars(self, table: str | None = None) -> Any:
+        """A released table as a DataFrame of polars."""
+        return to_polars(self.arrow_tables[table or self._only()])
+
+    def to_arrow(self, table: str | None = None) -> Any:
+        """A released table as a table of pyarrow."""
+        return to_arrow(self.arrow_tables[table or self._only()])
+
+    def to_csv(self) -> str:
+        """The only released table as CSV."""
+        return self._made.csv()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.arrow_tables[self._only()].__arrow_c_stream__(requested_schema)
+
+    @property
+    def k(self) -> int:
+        """Persons in the smallest class."""
+        return int(self.manifest["achieved"]["k"])
+
+    @property
+    def loss(self) -> dict[str, Any]:
+        """What was lost: ``lm`` (0 to 1), ``ncp``, ``dm``, ... and ``columns``, LM per quasi column."""
+        return dict(self.manifest["loss"])
+
+    @property
+    def risk(self) -> dict[str, Any]:
+        """Risk of re-identification: ``highest`` and ``average``, each ``before`` and ``after``."""
+        return dict(self.manifest["risk"])
+
+    @property
+    def notes(self) -> list[str]:
+        """What was done otherwise than the spec would have a reader expect."""
+        notes = [note["message"] for note in self.manifest.get("notes", [])]
+        listed = self._made.own_values_listed
+        if listed:
+            names = " and ".join(f"'{column}'" for column in listed)
+            notes.append(
+                f"the released hierarchy of {names} lists no value that the table lacks: withhold it if it was made from "
+                "the table (hierarchies='withhold')"
+            )
+        return notes
+
+    @property
+    def accepted_risks(self) -> list[str]:
+        """Blatant risks that ``accept_risks=True`` accepted."""
+        return [risk["message"] for risk in self.manifest.get("accepted_risks", [])]
+
+    @property
+    def class_sizes(self) -> dict[int, int]:
+        """The ten smallest class sizes, each with the number of classes of that size."""
+        return dict(json.loads(self._made.findings)["smallest_classes"])
+
+    @property
+    def rows_left_out(self) -> list[int]:
+        """Rows of the private table, from 1, that no class can take beside earlier releases. For the publisher alone."""
+        return self._made.rows_left_out
+
+    def write(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        format: str | None = None,
+        force: bool = False,
+        threads: int | None = None,
+        progress: Progress = None,
+    ) -> dict[str, Any]:
+        """Writes the release to a folder, as the command does, and gives its manifest.
+
+        The files are written beside the folder, read back, verified and renamed, so there is a whole release or none. Tables
+        have the format of their input, or Parquet where they came from memory. ``force`` replaces a release that is there.
+        """
+        with reporting(progress) as hook:
+            return dict(json.loads(self._made.write(os.fspath(folder), format, force, threads, hook)))
+
+    def _only(self) -> str:
+        names: list[str] = [entry["name"] for entry in self.manifest["tables"]]
+        if len(names) == 1:
+            return names[0]
+        raise TypeError(f"the release has several tables: use tables[...], or name one of {', '.join(names)}")
+
+    def _source(self, name: str) -> Source | None:
+        if name in self._sources:
+            return self._sources[name]
+        # The sensitive values beside a register are a table of their own; they come from the private table.
+        registers: set[str] = self.spec._registers
+        return next((source for other, source in self._sources.items() if other not in registers), None)
+
+    def _copied(self, name: str) -> frozenset[str]:
+        entry = next(entry for entry in self.manifest["tables"] if entry["name"] == name)
+        return frozenset(column for column, said in entry["columns"].items() if said["role"] in _COPIED)
+
+    def __repr__(self) -> str:
+        manifest = self.manifest
+        persons = manifest["persons"]
+        return (
+            f"<release: k = {manifest['requirement']['k']} asked, {self.k} reached; {persons['out']} of {persons['in']} "
+            f"persons in {manifest['classes']} classes; loss {self.loss['lm']:.4f}; verified>"
+        )
+
+    def _repr_html_(self) -> str:
+        manifest = self.manifest
+        achieved, asked = manifest["achieved"], manifest["requirement"]
+        persons = manifest["persons"]
+        rows: list[tuple[Any, ...]] = [("k (persons in the smallest class)", asked["k"], achieved["k"])]
+        for audience, reached in achieved.get("audiences", {}).items():
+            rows.append((f"k for audience {audience}", manifest["audiences"][audience]["k"], reached))
+        if achieved.get("collusion_k") is not None:
+            rows.append(("k if all audiences collude", asked.get("collusion_k"), achieved["collusion_k"]))
+        for column, measured in achieved["sensitive"].items():
+            settings = asked["sensitive"].get(column, {})
+            for key, setting in settings.items():
+                reached = measured.get("t_by_distance") if key == "t" else None
+                reached = reached if reached is not None else measured.get(key)
+                if key != "distance":
+                    rows.append((f"{column}: {key}", _setting(setting), reached if reached is not None else "met"))
+            if not settings:
+                rows.append((f"{column}: l (distinct values)", None, measured["l"]))
+        summary = (
+            f"<p><b>Release</b>, verified. {number(persons['out'])} of {number(persons['in'])} persons in "
+            f"{number(manifest['classes'])} classes, {number(persons['suppressed'])} left out, by {manifest['algorithm']}. "
+            f"Loss {percent(manifest['loss']['lm'])}.</p>"
+        )
+        findings = json.loads(self._made.findings)
+        parts = [
+            summary,
+            table(("requirement", "asked", "reached"), rows),
+            risk_chart(manifest["risk"]),
+            loss_chart(manifest["loss"]["columns"]),
+            size_chart(findings["smallest_classes"], findings["counted"]),
+        ]
+        parts += [f"<p>note: {_escaped(note)}</p>" for note in self.notes]
+        parts += [f'<p class="no">accepted risk: {_escaped(risk)}</p>' for risk in self.accepted_risks]
+        return page("".join(parts))
+
+
+def _setting(setting: Any) -> Any:
+    return ", ".join(map(str, setting)) if isinstance(setting, list) else setting
+
+
+def _escaped(text: str) -> str:
+    import html
+
+    return html.escape(text)

@@ -1,0 +1,424 @@
+"""Specs: what is to be released, and how, said in Python or in a file."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
+
+from . import _kohort
+from ._hierarchy import Hierarchy, hierarchy
+from ._progress import Progress, reporting
+from ._release import Release
+from ._requirements import join
+from ._sources import PandasColumns, PolarsColumns, Source, source_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+@dataclass(frozen=True)
+class Column:
+    """A quasi or sensitive column with more to say than a hierarchy or requirements.
+
+    ``type`` is ``integer``, ``decimal``, ``float``, ``date``, ``timestamp``, ``text`` or ``boolean``. ``sensitive_to`` names
+    audiences that must not learn a quasi column, although others know it.
+    """
+
+    hierarchy: Any = None
+    requirements: Any = None
+    type: str | None = None
+    sensitive_to: Iterable[str] = ()
+
+
+@dataclass(frozen=True)
+class Table:
+    """One private table: its rows, and the role of each column. Every column needs a role, and none is guessed.
+
+    ``data`` is a frame or a path. ``person`` is the column that names the person; without it each row is one. ``quasi``
+    columns are those that others could know; ``sensitive`` columns those that nobody should learn. ``parent`` is the name of
+    the table that the rows belong to, and the column that says to which row. ``settings`` holds any other key of a table in
+    a spec, such as ``{"separator": ";"}``.
+    """
+
+    data: Any
+    person: str | bool | None = None
+    identifiers: Any = ()
+    quasi: Any = ()
+    sensitive: Any = ()
+    plain: Any = ()
+    drop: Any = ()
+    person_k: str | None = None
+    key: str | None = None
+    parent: tuple[str, str] | None = None
+    references: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Audience:
+    """Somebody who gets the release: the quasi columns they may know, and a k of their own."""
+
+    quasi: Iterable[str]
+    k: int | None = None
+
+
+@dataclass(frozen=True)
+class Register:
+    """A public list of people among whom those of the private table hide.
+
+    ``key`` is the column that equals the private table's person column. ``columns`` says what the register calls quasi
+    columns of the private table.
+    """
+
+    data: Any
+    key: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    date: Any = None
+    sha256: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Asked(TypedDict, total=False):
+    """What can be asked of a release: the parameters that :class:`Spec` and :func:`kohort.anonymize` share."""
+
+    k: int | None
+    preset: str | None
+    person: str | bool | None
+    identifiers: Any
+    quasi: Any
+    sensitive: Any
+    plain: Any
+    drop: Any
+    person_k: str | None
+    read: Mapping[str, Any] | None
+    name: str | None
+    audiences: Mapping[str, Any] | None
+    collusion: Any
+    registers: Mapping[str, Any] | None
+    register: Mapping[str, Any] | None
+    delta_presence: tuple[float, float] | None
+    previous: Any
+    algorithm: str | None
+    max_suppressed: float | None
+    leftovers: str | None
+    order: str | None
+    keys: str | None
+    hierarchies: str | None
+    seed: int | None
+    settings: Mapping[str, Any] | None
+
+
+# Parameters that say what the columns of the only table are for, and those that are keys of a spec as they are.
+_ROLES = ("person", "identifiers", "quasi", "sensitive", "plain", "drop", "person_k")
+_KEYS = ("algorithm", "max_suppressed", "leftovers", "order", "keys", "hierarchies", "seed")
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _listed(function: _Function) -> _Function:
+    """Lists the parameters of :class:`Asked` in the signature of a function that takes them, for ``help()``, and refuses others."""
+    signature = inspect.signature(function)
+    own = [parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    n_positional = sum(parameter.kind is not keyword for parameter in own)
+    types = {name: getattr(said, "__forward_arg__", said) for name, said in Asked.__annotations__.items()}
+    asked = [inspect.Parameter(name, keyword, default=None, annotation=said) for name, said in types.items()]
+    listed = signature.replace(parameters=[*own[:n_positional], *asked, *own[n_positional:]])
+
+    @functools.wraps(function)
+    def checked(*given: Any, **named: Any) -> Any:
+        listed.bind(*given, **named)
+        return function(*given, **named)
+
+    checked.__signature__ = listed  # type: ignore[attr-defined]
+    return cast(_Function, checked)
+
+
+class Spec:
+    """What is to be released, and how. Takes the parameters of :func:`kohort.anonymize` that say so.
+
+    >>> import kohort
+    >>> spec = kohort.Spec("patients.csv", k=5, identifiers="name", quasi={"age": kohort.steps(5, 10)}, plain="ward")
+    >>> print(spec.to_toml())
+    k = 5
+    <BLANKLINE>
+    [tables.patients]
+    file = "patients.csv"
+    <BLANKLINE>
+    [tables.patients.columns.name]
+    role = "identifier"
+    <BLANKLINE>
+    [tables.patients.columns.ward]
+    role = "plain"
+    <BLANKLINE>
+    [tables.patients.columns.age]
+    role = "quasi"
+    <BLANKLINE>
+    [tables.patients.columns.age.hierarchy]
+    steps = [5, 10]
+    <BLANKLINE>
+    """
+
+    @_listed
+    def __init__(self, data: Any, **asked: Unpack[Asked]) -> None:
+        given: dict[str, Any] = {**dict.fromkeys(Asked.__annotations__), **asked}
+        k, preset, delta_presence, previous = (given[name] for name in ("k", "preset", "delta_presence", "previous"))
+        if k is None and preset is None:
+            raise TypeError(
+                "k is missing, and there is no default: say how many persons must look the same, as in k=5, "
+                "or name the preset of an agency, as in preset='ema'"
+            )
+        if k is not None and preset is not None:
+            raise TypeError("k and preset both say how many persons must look the same: keep one of them")
+        self._sources: dict[str, Source] = {}
+        self._texts: dict[str, str] = {}
+        self._file: tuple[str, str] | None = None
+        self._folder = ""
+        self._registers: set[str] = set()
+        own = Table(data, **{role: given[role] for role in _ROLES}, settings=given["read"] or {})
+        document: dict[str, Any] = {"k": k} if k is not None else {"preset": preset}
+        document.update({key: given[key] for key in _KEYS if given[key] is not None})
+        if delta_presence is not None:
+            document["delta_presence"] = list(delta_presence)
+        if previous is not None:
+            folders = [previous] if isinstance(previous, (str, os.PathLike)) else previous
+            document["previous"] = [os.fspath(folder) for folder in folders]
+        document.update(given["settings"] or {})
+        name = given["name"]
+        if isinstance(data, Mapping):
+            _refuse_roles_of_many(own)
+            tables = {table_name: _as_table(table_name, table) for table_name, table in data.items()}
+        elif isinstance(data, Table):
+            _refuse_roles_of_many(own)
+            tables = {name or _name_of(data.data): data}
+        else:
+            tables = {name or _name_of(data): own}
+        document["tables"] = {table_name: self._add_table(table_name, table) for table_name, table in tables.items()}
+        if given["audiences"]:
+            document["audiences"] = {audience: _audience(said) for audience, said in given["audiences"].items()}
+        if given["collusion"] is not None:
+            document["collusion"] = _collusion(given["collusion"])
+        if given["registers"]:
+            document["registers"] = {each: self._add_register(each, said) for each, said in given["registers"].items()}
+        if given["register"]:
+            document["register"] = dict(given["register"])
+        self._document: dict[str, Any] | None = document
+
+    @classmethod
+    def from_toml(cls, path: str | os.PathLike[str]) -> Spec:
+        """Reads a spec file. Paths in it start from its folder."""
+        path = os.fspath(path)
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except OSError as error:
+            problem = type(error)(error.errno, error.strerror, path)
+        except UnicodeDecodeError:
+            from ._errors import InputError
+
+            raise InputError([(f"{path}: is no text", "save the file as UTF-8 text")]) from None
+        else:
+            return cls.from_text(text, path)
+        raise problem
+
+    @classmethod
+    def from_text(cls, text: str, path: str | os.PathLike[str] = "release.toml") -> Spec:
+        """A spec from the text of a spec file. Paths in it start from the folder of ``path``, which messages name."""
+        spec = cls.__new__(cls)
+        spec._sources, spec._texts, spec._registers, spec._folder = {}, {}, set(), ""
+        spec._document = None
+        spec._file = (text, os.fspath(path))
+        _kohort.Job.from_text(*spec._file)
+        return spec
+
+    def to_toml(self) -> str:
+        """The spec as a file holds it. Tables in memory are named in it like files."""
+        return self._job_of_files().toml
+
+    def anonymize(
+        self,
+        *,
+        tables: Mapping[str, Any] | None = None,
+        cells: str = "labels",
+        seed: int | None = None,
+        accept_risks: bool = False,
+        threads: int | None = None,
+        progress: Progress = None,
+    ) -> Release:
+        """Reads, anonymizes and verifies. ``tables`` gives frames for tables or registers that the spec names as files."""
+        with reporting(progress) as hook:
+            job, sources = self._job(tables, threads, hook)
+            made = job.anonymize(cells, seed, accept_risks, threads, hook)
+        return Release(made, sources, self)
+
+    def verify(self, folder: str | os.PathLike[str], *, threads: int | None = None, progress: Progress = None) -> Any:
+        """Counts a release again, and compares it with the private tables of this spec."""
+        from ._functions import verify
+
+        return verify(folder, against=self, threads=threads, progress=progress)
+
+    def __repr__(self) -> str:
+        names = ", ".join(name for name, _ in self._job_of_files().files)
+        return f"<spec of {names}>"
+
+    def _job_of_files(self) -> _kohort.Job:
+        if self._file is not None:
+            return _kohort.Job.from_text(*self._file)
+        assert self._document is not None
+        return _kohort.Job(self._document, self._folder)
+
+    def _job(self, tables: Mapping[str, Any] | None, threads: int | None, hook: Any) -> tuple[Any, dict[str, Source]]:
+        """The job with everything that is in memory, and where each table came from."""
+        job = self._job_of_files()
+        files = {name: os.fspath(file) for name, file in job.files}
+        sources = dict(self._sources)
+        for name, data in (tables or {}).items():
+            if name not in files:
+                raise TypeError(f"the spec has no table or register '{name}': it has {', '.join(files)}")
+            sources[name] = source_of(data, f"table '{name}'")
+        for file, text in self._texts.items():
+            job = job.instead_of_text(file, text)
+        registers = set(job.registers)
+        for name, source in sources.items():
+            # The columns of a register are read twice, so they are better converted all at once.
+            if isinstance(source.rows, (PandasColumns, PolarsColumns)) and name not in registers:
+                job = job.instead_of_columns(files[name], source.rows)
+            elif not source.is_file:
+                job = job.instead_of(files[name], source.whole(), threads, hook)
+        return job, sources
+
+    def _add_table(self, name: str, table: Table) -> dict[str, Any]:
+        source = source_of(table.data, f"table '{name}'")
+        self._sources[name] = source
+        entry: dict[str, Any] = {"file": source.rows if source.is_file else name, **table.settings}
+        if table.person is not None and table.person is not False:
+            entry["person"] = table.person
+        if table.key is not None:
+            entry["key"] = table.key
+        if table.parent is not None:
+            parent, foreign_key = table.parent
+            entry["parent"] = {"table": parent, "foreign_key": foreign_key}
+        columns: dict[str, dict[str, Any]] = {}
+
+        def add(column: str, settings: dict[str, Any]) -> None:
+            if column in columns:
+                roles = f"'{columns[column]['role']}' and '{settings['role']}'"
+                raise TypeError(f"table '{name}': column '{column}' has two roles, {roles}: keep one of them")
+            columns[column] = settings
+
+        for role, names in (("identifier", table.identifiers), ("plain", table.plain), ("drop", table.drop)):
+            for column in _names(names, role):
+                add(column, {"role": role})
+        for column in _names(table.person_k, "person_k"):
+            add(column, {"role": "person_k"})
+        for column, other in table.references.items():
+            add(column, {"role": "key", "references": other})
+        for column, said in _by_column(table.quasi, "quasi").items():
+            add(column, {"role": "quasi", **self._column(name, column, said, is_quasi=True)})
+        for column, said in _by_column(table.sensitive, "sensitive").items():
+            add(column, {"role": "sensitive", **self._column(name, column, said, is_quasi=False)})
+        entry["columns"] = columns
+        return entry
+
+    def _column(self, table: str, column: str, said: Any, *, is_quasi: bool) -> dict[str, Any]:
+        if said is None:
+            return {}
+        if not isinstance(said, Column):
+            said = Column(hierarchy=said) if is_quasi else Column(requirements=said)
+        settings = join(said.requirements)
+        if said.type is not None:
+            settings["type"] = said.type
+        if list(said.sensitive_to):
+            settings["sensitive_to"] = list(said.sensitive_to)
+        if said.hierarchy is not None:
+            made: Hierarchy = hierarchy(said.hierarchy)
+            settings["hierarchy"], texts = made._in_spec(f"hierarchy of {table}.{column}")
+            self._texts.update(texts)
+        return settings
+
+    def _add_register(self, name: str, said: Any) -> dict[str, Any]:
+        said = said if isinstance(said, Register) else Register(said)
+        source = source_of(said.data, f"register '{name}'")
+        self._sources[name] = source
+        self._registers.add(name)
+        entry: dict[str, Any] = {"file": source.rows if source.is_file else f"register {name}", **said.settings}
+        if said.key is not None:
+            entry["key"] = said.key
+        if said.columns:
+            entry["columns"] = dict(said.columns)
+        if said.date is not None:
+            entry["date"] = str(said.date)
+        if said.sha256 is not None:
+            entry["sha256"] = said.sha256
+        return entry
+
+
+def _as_table(name: str, table: Any) -> Table:
+    if isinstance(table, Table):
+        return table
+    raise TypeError(f"table '{name}': wrap it, so that its columns have roles: kohort.Table(frame, quasi=..., ...)")
+
+
+def _refuse_roles_of_many(own: Table) -> None:
+    given = [
+        name
+        for name in ("person", "identifiers", "quasi", "sensitive", "plain", "drop", "person_k", "settings")
+        if getattr(own, name) not in (None, (), {})
+    ]
+    if given:
+        raise TypeError(f"{', '.join(given)}: tables have roles of their own, so say it in kohort.Table(...)")
+
+
+def _name_of(data: Any) -> str:
+    """What a file is called up to its first dot."""
+    if not isinstance(data, (str, os.PathLike)):
+        return "table"
+    name = os.path.basename(os.fspath(data))
+    for character in ':*?"<>|':
+        name = name.replace(character, "_")
+    return next((part for part in name.split(".") if part), "table")
+
+
+def _names(names: Any, role: str) -> list[str]:
+    if names is None:
+        return []
+    listed: list[str] = [names] if isinstance(names, str) else list(names)
+    for name in listed:
+        if not isinstance(name, str):
+            raise TypeError(f"{role}: column names are text, not {type(name).__name__}")
+    return listed
+
+
+def _by_column(said: Any, role: str) -> dict[str, Any]:
+    if isinstance(said, Mapping):
+        _names(said.keys(), role)
+        return dict(said)
+    return dict.fromkeys(_names(said, role))
+
+
+def _audience(asked: Any) -> dict[str, Any]:
+    if not isinstance(asked, Audience):
+        asked = Audience(_names(asked, "audience"))
+    entry: dict[str, Any] = {"quasi": list(asked.quasi)}
+    if asked.k is not None:
+        entry["k"] = asked.k
+    return entry
+
+
+def _collusion(asked: Any) -> dict[str, Any]:
+    """``collusion=2``, or the settings of all together and of named coalitions."""
+    if not isinstance(asked, Mapping):
+        return {"k": asked}
+    entry = {}
+    for key, value in asked.items():
+        if key == "sensitive":
+            entry[key] = {column: join(requirements) for column, requirements in value.items()}
+        elif isinstance(value, Mapping):
+            entry[key] = _collusion(value)
+        else:
+            entry[key] = value
+    return entry

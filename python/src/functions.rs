@@ -1,0 +1,263 @@
+//! The functions that need no job: check, verify, audit, estimate, suggest, and trees of hierarchies.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use kohort::model::hierarchy::Rule;
+use kohort::model::spec::HierarchySource;
+use kohort::model::{Hierarchy, Notation, Spec, Texts, ValueType};
+use kohort::{Audit, Check, EstimateOptions, Knows, Role, Suggestion, Suggestions, Widths};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde_json::{Value, json};
+
+use crate::capsule::Rows;
+use crate::document::builder;
+use crate::errors::{exception, input};
+use crate::job::Job;
+use crate::json;
+use crate::work::Caller;
+
+/// A file, or rows that Python handed over.
+enum Source {
+    File(PathBuf),
+    Rows(Rows),
+}
+
+impl Source {
+    fn of(object: &Bound<'_, PyAny>) -> PyResult<Source> {
+        match object.extract::<PathBuf>() {
+            Ok(path) => Ok(Source::File(path)),
+            Err(_) => Rows::of(object).map(Source::Rows),
+        }
+    }
+}
+
+/// The spec that a dict says.
+fn spec(py: Python<'_>, document: &Bound<'_, PyDict>) -> PyResult<Spec> {
+    let job = builder(document)?.build().map_err(|error| exception(py, &error))?;
+    Ok(job.spec().clone())
+}
+
+/// Counts any table. `document` is a spec of one table that says what is asked; its k is asked only if `has_k` is true.
+#[pyfunction]
+#[pyo3(signature = (source, document, has_k, threads=None, hook=None))]
+pub(crate) fn check(
+    py: Python<'_>,
+    source: &Bound<'_, PyAny>,
+    document: &Bound<'_, PyDict>,
+    has_k: bool,
+    threads: Option<usize>,
+    hook: Option<Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let spec = spec(py, document)?;
+    let [table] = spec.tables.as_slice() else { return Err(PyTypeError::new_err("one table is checked at a time")) };
+    let with_role = |role: Role| {
+        let columns = table.columns.iter().filter(|column| column.role == role);
+        columns.map(|column| column.name.clone()).collect::<Vec<String>>()
+    };
+    let mut requirements = spec.requirements(table);
+    requirements.retain(|requirement| has_k || requirement.k().is_none());
+    let person = document_text(document, "person")?;
+    let check = Check { quasi: with_role(Role::Quasi), sensitive: with_role(Role::Sensitive), person, requirements };
+    let source = Source::of(source)?;
+    let checked = Caller { threads, hook }.run(py, move |progress| match source {
+        Source::File(path) => check.file(path, progress),
+        Source::Rows(rows) => check.batches(&rows.read()?, progress),
+    })?;
+    Ok(json::findings(&checked.findings, &checked.unmet).to_string())
+}
+
+/// The person column of the only table of a document.
+fn document_text(document: &Bound<'_, PyDict>, key: &str) -> PyResult<Option<String>> {
+    let Some(tables) = document.get_item("tables")? else { return Ok(None) };
+    let tables = tables.cast_into::<PyDict>()?;
+    let Some(table) = tables.values().iter().next() else { return Ok(None) };
+    table.cast_into::<PyDict>()?.get_item(key)?.map(|text| text.extract()).transpose()
+}
+
+/// Counts a release again, alone or against the private tables of a job.
+#[pyfunction]
+#[pyo3(signature = (folder, against=None, threads=None, hook=None))]
+pub(crate) fn verify(
+    py: Python<'_>,
+    folder: PathBuf,
+    against: Option<&Bound<'_, Job>>,
+    threads: Option<usize>,
+    hook: Option<Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let start = against.map(|against| against.get().start());
+    let found = Caller { threads, hook }.run_with_errands(py, move |progress, errands| match start {
+        None => kohort::verify_with(folder, progress),
+        Some(start) => start.run(progress, errands, |job, progress| kohort::verify_against_with(folder, job, progress)),
+    })?;
+    let manifest = serde_json::from_str::<Value>(&json::text(&found.manifest)?).unwrap_or_default();
+    let object = json!({
+        "verdict": found.verdict.word(),
+        "findings": json::findings(&found.findings, &[]),
+        "not_counted": found.not_counted,
+        "unconfirmed": found.claims.unconfirmed,
+        "taken": found.claims.taken,
+        "wrong": json::reports(&found.wrong),
+        "manifest": manifest,
+    });
+    Ok(object.to_string())
+}
+
+/// Hierarchies by column, from settings as a spec has them.
+fn hierarchies(py: Python<'_>, settings: &Bound<'_, PyDict>) -> PyResult<BTreeMap<String, HierarchySource>> {
+    if settings.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let spec = spec(py, settings)?;
+    let columns = spec.tables.into_iter().flat_map(|table| table.columns);
+    Ok(columns.filter_map(|column| Some((column.name, column.hierarchy?))).collect())
+}
+
+/// Reads several releases of the same persons together.
+#[pyfunction]
+#[pyo3(signature = (releases, audiences, hierarchies, person=None, k=None, threads=None, hook=None))]
+#[allow(clippy::too_many_arguments, reason = "Python gives them by name")]
+pub(crate) fn audit(
+    py: Python<'_>,
+    releases: Vec<PathBuf>,
+    audiences: Vec<(String, Vec<String>)>,
+    hierarchies: &Bound<'_, PyDict>,
+    person: Option<String>,
+    k: Option<u64>,
+    threads: Option<usize>,
+    hook: Option<Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    if k == Some(0) {
+        return Err(exception(py, &input("k: must be a whole number of at least 1, not 0", "for example k=5")));
+    }
+    let hierarchies = self::hierarchies(py, hierarchies)?;
+    let names: Vec<String> = audiences.iter().map(|(name, _)| name.clone()).collect();
+    let audiences = audiences.into_iter().map(|(audience, columns)| Knows { audience, columns }).collect();
+    let audit = Audit { releases, audiences, person, hierarchies, k };
+    let audited = Caller { threads, hook }.run(py, move |progress| audit.run(progress))?;
+    Ok(json::audited(&audited.findings, &names, &audited.unmet).to_string())
+}
+
+/// Estimates how many rows of the private table match conditions, from a release alone.
+#[pyfunction]
+#[pyo3(signature = (folder, conditions, hierarchies, continuous=false, threads=None, hook=None))]
+pub(crate) fn estimate(
+    py: Python<'_>,
+    folder: PathBuf,
+    conditions: String,
+    hierarchies: &Bound<'_, PyDict>,
+    continuous: bool,
+    threads: Option<usize>,
+    hook: Option<Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let widths = if continuous { Widths::Continuous } else { Widths::Steps };
+    let options = EstimateOptions { widths, hierarchies: self::hierarchies(py, hierarchies)? };
+    let found =
+        Caller { threads, hook }.run(py, move |progress| kohort::estimate(folder, &conditions, &options, progress))?;
+    let sensitive: serde_json::Map<String, Value> =
+        found.sensitive.into_iter().map(|(column, values)| (column, json!(values))).collect();
+    Ok(json!({ "count": found.count, "of": found.of, "sensitive": sensitive }).to_string())
+}
+
+/// Suggests roles and hierarchies of a table.
+#[pyfunction]
+#[pyo3(signature = (source, name, file, threads=None, hook=None))]
+pub(crate) fn suggest(
+    py: Python<'_>,
+    source: &Bound<'_, PyAny>,
+    name: String,
+    file: String,
+    threads: Option<usize>,
+    hook: Option<Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let source = Source::of(source)?;
+    let found = Caller { threads, hook }.run(py, move |progress| match source {
+        Source::File(path) => kohort::suggest(path, progress),
+        Source::Rows(rows) => kohort::suggest_batches(&name, &rows.read()?, progress),
+    })?;
+    let Suggestions { table, settings, person, columns } = &found;
+    let column = |Suggestion { name, role, settings, reason }: &Suggestion| {
+        let settings: BTreeMap<&str, &str> = settings.iter().copied().collect();
+        json!({ "name": name, "role": role.word(), "settings": settings, "reason": reason })
+    };
+    let settings: Vec<Value> =
+        settings.iter().map(|setting| json!([setting.key, setting.value, setting.reason])).collect();
+    let object = json!({
+        "table": table,
+        "settings": settings,
+        "person": person,
+        "columns": columns.iter().map(column).collect::<Vec<_>>(),
+        "toml": found.to_toml(file),
+    });
+    Ok(object.to_string())
+}
+
+/// The nodes of a hierarchy from its text: label, parent's position, values below it.
+#[pyfunction]
+pub(crate) fn tree(py: Python<'_>, text: &str, is_edges: bool, place: PathBuf) -> PyResult<String> {
+    let tree = if is_edges { Hierarchy::from_edges(text) } else { Hierarchy::from_paths(text) };
+    let tree = tree.map_err(|problems| exception(py, &kohort::Error::hierarchy(&place, &problems)))?;
+    Ok(nodes(&tree))
+}
+
+/// The nodes of a hierarchy that a rule makes from values.
+#[pyfunction]
+pub(crate) fn tree_of_values(py: Python<'_>, document: &Bound<'_, PyDict>, values: Vec<String>) -> PyResult<String> {
+    let spec = spec(py, document)?;
+    let column = spec.tables.first().and_then(|table| table.columns.first());
+    let Some(HierarchySource::Rule(rule)) = column.and_then(|column| column.hierarchy.as_ref()) else {
+        return Err(PyTypeError::new_err("this hierarchy is no rule, so it has a tree without values"));
+    };
+    let types: &[ValueType] = match rule {
+        Rule::Steps(_) => &[ValueType::Integer, ValueType::Decimal, ValueType::Float],
+        Rule::Dates(_) => &[ValueType::Date, ValueType::Timestamp],
+        Rule::Mask(_) | Rule::Flat => &[ValueType::Text],
+    };
+    let texts: Texts = values.iter().map(String::as_str).collect();
+    let mut problem = None;
+    for &value_type in types {
+        match rule.make(&texts, value_type, &Notation::default()) {
+            Ok(tree) => return Ok(nodes(&tree)),
+            Err(found) => problem = problem.or(Some(input(found.to_string(), found.hint()))),
+        }
+    }
+    Err(exception(py, &problem.unwrap_or_else(|| input("no tree can be made", "give values"))))
+}
+
+fn nodes(tree: &Hierarchy) -> String {
+    let mut n_leaves = vec![0u64; tree.n_nodes()];
+    for node in (0..tree.n_nodes() as u32).rev() {
+        n_leaves[node as usize] += u64::from(tree.is_leaf(node));
+        if let Some(parent) = tree.parent(node) {
+            n_leaves[parent as usize] += n_leaves[node as usize];
+        }
+    }
+    let node = |node: u32| json!([tree.label(node), tree.parent(node), n_leaves[node as usize]]);
+    Value::from((0..tree.n_nodes() as u32).map(node).collect::<Vec<_>>()).to_string()
+}
+
+/// A chart of bars as SVG.
+#[pyfunction]
+pub(crate) fn bar_chart(title: &str, unit: &str, bars: Vec<(String, f64, String)>) -> String {
+    let bars = bars.into_iter().map(|(label, value, shown)| kohort_plots::Bar { label, value, shown });
+    kohort_plots::bars(title, unit, &bars.collect::<Vec<_>>())
+}
+
+/// A label and two bars, each with its value in words.
+type LabelledPair = (String, (f64, String), (f64, String));
+
+/// A chart of pairs of bars as SVG.
+#[pyfunction]
+pub(crate) fn pair_chart(title: &str, unit: &str, series: (String, String), pairs: Vec<LabelledPair>) -> String {
+    let pair = |(label, first, second): LabelledPair| kohort_plots::Pair { label, first, second };
+    let pairs: Vec<kohort_plots::Pair> = pairs.into_iter().map(pair).collect();
+    kohort_plots::pairs(title, unit, [&series.0, &series.1], &pairs)
+}
+
+/// A histogram as SVG: how many there are of each size.
+#[pyfunction]
+pub(crate) fn histogram(title: &str, x_unit: &str, y_unit: &str, counts: Vec<(u64, u64)>) -> String {
+    kohort_plots::histogram(title, x_unit, y_unit, &counts)
+}

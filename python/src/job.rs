@@ -1,0 +1,329 @@
+//! [`Job`] and [`Release`]: from a spec and tables to a verified release.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_array::cast::AsArray;
+use arrow_schema::{DataType, FieldRef};
+use kohort::model::spec::TableSpec;
+use kohort::{Batches, CellForm, Error, Existing, Format, NotHandedOver, Progress, Report, Role, WriteOptions};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::capsule::Rows;
+use crate::document::builder;
+use crate::errors::{exception, input};
+use crate::frame::{Frame, Thrifty};
+use crate::json;
+use crate::midpoint::midpoints;
+use crate::table::ArrowTable;
+use crate::work::{Caller, Errands};
+
+/// A job: tables, and how they are to be released.
+#[pyclass(frozen, module = "kohort._kohort")]
+pub(crate) struct Job {
+    job: kohort::Job,
+    toml: String,
+    /// Tables that are handed over column by column when the job is done, by the file that each of them replaces.
+    frames: Vec<(PathBuf, Arc<Frame>)>,
+}
+
+impl Job {
+    fn with(&self, job: kohort::Job) -> Job {
+        Job { job, toml: self.toml.clone(), frames: self.frames.clone() }
+    }
+
+    /// What a job is done with, once somebody runs errands for it.
+    pub(crate) fn start(&self) -> JobStart {
+        JobStart { job: self.job.clone(), frames: self.frames.clone() }
+    }
+
+    /// Refuses columns that would be released and can't be.
+    fn refuse_unfit(&self, file: &Path, rows: &Batches) -> Result<(), Error> {
+        let Some(table) = self.job.spec().tables.iter().find(|table| table.file == file) else { return Ok(()) };
+        let report = |(position, field): (usize, &FieldRef)| {
+            let NotHandedOver { fault, hint } = unfit(rows, position)?;
+            Some(Report::new(format!("{}: column '{}' {fault}", table.name, field.name())).hint(hint))
+        };
+        let columns = rows.schema().fields().iter().enumerate();
+        let reports: Vec<Report> =
+            columns.filter(|(_, field)| is_released(table, field.name())).filter_map(report).collect();
+        if reports.is_empty() { Ok(()) } else { Err(Error::Input(reports)) }
+    }
+}
+
+/// A job whose frames wait for somebody who runs errands.
+pub(crate) struct JobStart {
+    job: kohort::Job,
+    frames: Vec<(PathBuf, Arc<Frame>)>,
+}
+
+impl JobStart {
+    /// Does something with the job. Its frames are handed over by errands.
+    pub(crate) fn run<T>(
+        self,
+        progress: &dyn Progress,
+        errands: &Errands,
+        work: impl FnOnce(&kohort::Job, &dyn Progress) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let frames = self.frames.iter().map(|(_, frame)| Arc::clone(frame)).collect();
+        let progress = Thrifty { progress, errands, frames };
+        work(&self.job(errands)?, &progress)
+    }
+
+    fn job(self, errands: &Errands) -> Result<kohort::Job, Error> {
+        let mut job = self.job;
+        for (file, frame) in self.frames {
+            let table = job.spec().tables.iter().find(|table| table.file == file);
+            let released: Vec<bool> =
+                frame.names().iter().map(|name| table.is_some_and(|table| is_released(table, name))).collect();
+            refuse_unreadable(&file, &frame, &released, errands)?;
+            let unfit = move |position: usize, rows: &Batches| if released[position] { unfit(rows, 0) } else { None };
+            let columns = frame.columns(errands, unfit);
+            job = job.instead_of_columns(file, columns);
+        }
+        Ok(job)
+    }
+}
+
+/// Refuses columns that are not released and can't be handed over either: whoever has them meant something else.
+fn refuse_unreadable(file: &Path, frame: &Arc<Frame>, released: &[bool], errands: &Errands) -> Result<(), Error> {
+    let report = |(position, name): (usize, &String)| {
+        let NotHandedOver { fault, hint } = frame.hand_over(position, errands).err()?;
+        Some(Report::new(format!("{}: column '{name}' {fault}", file.display())).hint(hint))
+    };
+    let columns = frame.names().iter().enumerate().filter(|(position, _)| !released[*position]);
+    let reports: Vec<Report> = columns.filter_map(report).collect();
+    if reports.is_empty() { Ok(()) } else { Err(Error::Input(reports)) }
+}
+
+fn is_released(table: &TableSpec, name: &str) -> bool {
+    let column = table.columns.iter().find(|column| column.name == name);
+    column.is_some_and(|column| !matches!(column.role, Role::Drop | Role::Identifier))
+}
+
+/// Why a column can't be released.
+///
+/// A requirement on a column speaks of values, and nobody has said which values within a list, a struct or a map count.
+/// Texts of a type with offsets of 32 bits would not fit into one piece when they are written.
+fn unfit(rows: &Batches, position: usize) -> Option<NotHandedOver> {
+    let data_type = rows.schema().field(position).data_type();
+    if data_type.is_nested() {
+        let hint = "take it apart into columns of their own, or drop it";
+        return Some(NotHandedOver { fault: format!("holds {data_type}"), hint: hint.to_owned() });
+    }
+    let n_bytes: u64 = rows.batches().iter().map(|batch| n_bytes(batch.column(position))).sum();
+    (n_bytes > i32::MAX as u64).then(|| NotHandedOver {
+        fault: format!("holds {n_bytes} bytes, and its type {data_type} 2147483647 at most"),
+        hint: "cast it to large_string or large_binary".to_owned(),
+    })
+}
+
+/// Bytes of a column whose type has offsets of 32 bits, and 0 of any other.
+fn n_bytes(column: &ArrayRef) -> u64 {
+    let length = |offsets: &[i32]| u64::from((offsets[offsets.len() - 1] - offsets[0]).unsigned_abs());
+    match column.data_type() {
+        DataType::Utf8 => length(column.as_string::<i32>().value_offsets()),
+        DataType::Binary => length(column.as_binary::<i32>().value_offsets()),
+        _ => 0,
+    }
+}
+
+#[pymethods]
+impl Job {
+    /// A job for a spec that is a dict. Relative paths in it start from a folder.
+    #[new]
+    fn new(py: Python<'_>, document: &Bound<'_, PyDict>, folder: PathBuf) -> PyResult<Job> {
+        let builder = builder(document)?.folder(folder);
+        let job = builder.build().map_err(|error| exception(py, &error))?;
+        Ok(Job { job, toml: builder.to_toml(), frames: Vec::new() })
+    }
+
+    /// A job for the text of a spec file, whose path messages name.
+    #[staticmethod]
+    fn from_text(py: Python<'_>, text: String, file: PathBuf) -> PyResult<Job> {
+        let job = kohort::Job::from_text(&text, file).map_err(|error| exception(py, &error))?;
+        Ok(Job { job, toml: text, frames: Vec::new() })
+    }
+
+    /// The spec as a file holds it.
+    #[getter]
+    fn toml(&self) -> &str {
+        &self.toml
+    }
+
+    /// Tables and registers: name and file.
+    #[getter]
+    fn files(&self) -> Vec<(String, PathBuf)> {
+        let spec = self.job.spec();
+        let tables = spec.tables.iter().map(|table| (table.name.clone(), table.file.clone()));
+        let registers = spec.registers.iter().map(|(name, register)| (name.clone(), register.file.clone()));
+        tables.chain(registers).collect()
+    }
+
+    /// The names of the registers.
+    #[getter]
+    fn registers(&self) -> Vec<String> {
+        self.job.spec().registers.keys().cloned().collect()
+    }
+
+    /// The job with rows in memory instead of a file that the spec names.
+    #[pyo3(signature = (file, rows, threads=None, hook=None))]
+    fn instead_of(
+        &self,
+        py: Python<'_>,
+        file: PathBuf,
+        rows: &Bound<'_, PyAny>,
+        threads: Option<usize>,
+        hook: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Job> {
+        let rows = Rows::of(rows)?;
+        let batches = Caller { threads, hook }.run(py, move |_| rows.read())?;
+        self.refuse_unfit(&file, &batches).map_err(|error| exception(py, &error))?;
+        Ok(self.with(self.job.clone().instead_of(file, batches)))
+    }
+
+    /// The same for a table that is handed over column by column, by an object with `names`, `column(position)` and
+    /// `release_unused()`.
+    fn instead_of_columns(&self, file: PathBuf, frame: &Bound<'_, PyAny>) -> PyResult<Job> {
+        let mut job = self.with(self.job.clone());
+        job.frames.push((file, Arc::new(Frame::new(frame)?)));
+        Ok(job)
+    }
+
+    /// The job with a hierarchy in memory instead of a file that the spec names.
+    fn instead_of_text(&self, file: PathBuf, text: String) -> Job {
+        self.with(self.job.clone().instead_of_text(file, text))
+    }
+
+    /// Reads, anonymizes and verifies.
+    #[pyo3(signature = (cells="labels", seed=None, accept_risks=false, threads=None, hook=None))]
+    fn anonymize(
+        &self,
+        py: Python<'_>,
+        cells: &str,
+        seed: Option<u64>,
+        accept_risks: bool,
+        threads: Option<usize>,
+        hook: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Release> {
+        let (form, shown) = match cells {
+            "labels" => (CellForm::Labels, Shown::AsWritten),
+            "bounds" => (CellForm::Bounds, Shown::AsWritten),
+            "midpoint" => (CellForm::Bounds, Shown::Midpoints),
+            _ => {
+                let problem = input(format!("cells='{cells}': no such form"), "use 'labels', 'bounds' or 'midpoint'");
+                return Err(exception(py, &problem));
+            }
+        };
+        let mut start = self.start();
+        start.job = start.job.cells(form);
+        if let Some(seed) = seed {
+            start.job = start.job.seed(seed);
+        }
+        if accept_risks {
+            start.job = start.job.accept_risks();
+        }
+        let release = Caller { threads, hook }
+            .run_with_errands(py, move |progress, errands| start.run(progress, errands, kohort::Job::anonymize_with))?;
+        Ok(Release { release: Arc::new(release), shown })
+    }
+}
+
+/// The form of quasi cells in memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    AsWritten,
+    Midpoints,
+}
+
+/// A release that the verifier has accepted.
+#[pyclass(frozen, module = "kohort._kohort")]
+pub(crate) struct Release {
+    release: Arc<kohort::Release>,
+    shown: Shown,
+}
+
+#[pymethods]
+impl Release {
+    /// The manifest as JSON: requirements asked and reached, and losses.
+    #[getter]
+    fn manifest(&self) -> PyResult<String> {
+        json::text(self.release.manifest())
+    }
+
+    /// The verifier's counts as JSON.
+    #[getter]
+    fn findings(&self) -> String {
+        json::findings(self.release.findings(), &[]).to_string()
+    }
+
+    /// Rows of the private table, from 1, that were left out beside earlier releases.
+    #[getter]
+    fn rows_left_out(&self) -> Vec<u64> {
+        self.release.rows_left_out().to_vec()
+    }
+
+    /// Columns whose released hierarchy lists no value that the private table lacks.
+    #[getter]
+    fn own_values_listed(&self) -> Vec<String> {
+        self.release.own_values_listed()
+    }
+
+    /// The released tables, by name.
+    #[pyo3(signature = (threads=None, hook=None))]
+    fn tables(
+        &self,
+        py: Python<'_>,
+        threads: Option<usize>,
+        hook: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<(String, ArrowTable)>> {
+        let (release, shown) = (Arc::clone(&self.release), self.shown);
+        Caller { threads, hook }.run(py, move |_| {
+            let tables = release.to_batches()?;
+            let each = tables.into_iter().zip(&release.manifest().tables).map(|(table, entry)| {
+                let rows = if shown == Shown::Midpoints { midpoints(&table.rows, entry)? } else { table.rows };
+                Ok((table.name, ArrowTable { rows }))
+            });
+            each.collect()
+        })
+    }
+
+    /// Writes the release to a folder, as the command does. Gives the manifest as JSON.
+    #[pyo3(signature = (folder, format=None, force=false, threads=None, hook=None))]
+    fn write(
+        &self,
+        py: Python<'_>,
+        folder: PathBuf,
+        format: Option<&str>,
+        force: bool,
+        threads: Option<usize>,
+        hook: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<String> {
+        let format = match format {
+            None => None,
+            Some(word) => Some(Format::from_word(word).ok_or_else(|| {
+                let known: Vec<&str> = Format::ALL.iter().map(|format| format.extension()).collect();
+                exception(py, &input(format!("format='{word}': no such format"), format!("use {}", known.join(", "))))
+            })?),
+        };
+        let existing = if force { Existing::Replace } else { Existing::Refuse };
+        let release = Arc::clone(&self.release);
+        let write =
+            move |progress: &dyn Progress| release.write_with(folder, WriteOptions { format, existing }, progress);
+        json::text(&Caller { threads, hook }.run(py, write)?)
+    }
+
+    /// The only table of the release as CSV.
+    fn csv(&self, py: Python<'_>) -> PyResult<String> {
+        let release = Arc::clone(&self.release);
+        let bytes = Caller { threads: None, hook: None }.run(py, move |_| {
+            let mut bytes = Vec::new();
+            release.write_csv(&mut bytes)?;
+            Ok(bytes)
+        })?;
+        String::from_utf8(bytes).map_err(|_| PyValueError::new_err("the release is not UTF-8"))
+    }
+}

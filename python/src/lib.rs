@@ -1,0 +1,36 @@
+//! The extension module `kohort._kohort`: the library for Python.
+//!
+//! The package in `python/kohort` is what people use. This module takes dicts and Arrow data, gives JSON and Arrow data,
+//! and does all work without holding the interpreter.
+
+mod capsule;
+mod document;
+mod errors;
+mod frame;
+mod functions;
+mod job;
+mod json;
+mod midpoint;
+mod table;
+mod work;
+
+/// The module.
+#[pyo3::pymodule]
+mod _kohort {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::functions::{
+        audit, bar_chart, check, estimate, histogram, pair_chart, suggest, tree, tree_of_values, verify,
+    };
+    #[pymodule_export]
+    use crate::job::{Job, Release};
+    #[pymodule_export]
+    use crate::table::ArrowTable;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::work::note_panics();
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}
