@@ -20,7 +20,7 @@ use crate::folder::{analyst, open_by, sorted};
 use crate::session::{owner, rows, try_rows};
 use attacker::Attacker;
 use kept::Kept;
-use steps::{Change, Model, Step, changes, first_choices, steps, undecided_steps};
+use steps::{Change, Choice, Model, Step, changes, first_choices, steps, undecided_steps};
 
 /// The definition of a view, and what every set must satisfy that a reader can single out.
 #[derive(Clone, Copy, Debug)]
@@ -297,4 +297,17 @@ fn whoever_leaves_while_everybodys_choice_changes_is_gone() {
         let together = [changes::everybody(3), Change::Delete(vec![0, 1, 2])];
         run.take(folder.path(), &Step::Together(together.to_vec(), steps::End::Commit)).await.unwrap();
     });
+}
+
+#[test]
+fn whoever_has_values_in_no_dgh_is_kept_with_the_cells_and_the_choice_of_today() {
+    let nowhere = |disease| steps::Patient { age: Some(21), zip: Some("7777"), disease, ward: Some("south") };
+    let changed = [
+        Change::Update(6, nowhere(Some("flu"))),
+        Change::Choose2(Some(6), Choice { ward_until: 0, ..Choice::open(2, 0) }),
+        Change::Update(6, nowhere(Some("gout"))),
+    ];
+    let model = Model::with_choices(vec![Choice::open(2, 0); 9]);
+    let steps = changed.map(Step::Alone).into_iter().chain([Step::Refresh, Step::Reopen]).collect();
+    block_on(nobody_is_made_out(CHOSEN[0], model, steps)).unwrap();
 }

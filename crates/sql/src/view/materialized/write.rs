@@ -71,17 +71,14 @@ impl Writing<'_> {
             let key = MemberKey(next.cast_unsigned());
             let mut member = self.memory.member(row, choice, key, self.persons.shared_key(&row.name));
             let was = current.get(row.name.as_ref());
-            let same = was.filter(|was| match &member {
-                // A row with values that are in no DGH stays hidden.
-                None => was.nodes == NO_NODES && was.member.k == row.k,
-                // Nodes are compared by their labels, because a refresh may have other trees.
-                Some(member) => {
-                    was.member.k == member.k
-                        && was.member.tuple == member.tuple
-                        && was.nodes == self.memory.nodes_text(&member.nodes)
-                }
+            // A row with values that are in no DGH is no member, so nothing tells whether its cells or its person's choices
+            // changed. It is written again. Nodes are compared by their labels, because a refresh may have other trees.
+            let same = was.zip(member.as_ref()).filter(|(was, member)| {
+                was.member.k == member.k
+                    && was.member.tuple == member.tuple
+                    && was.nodes == self.memory.nodes_text(&member.nodes)
             });
-            let key = same.map_or(key, |was| was.member.key);
+            let key = same.map_or(key, |(was, _)| was.member.key);
             next += i64::from(same.is_none());
             member.iter_mut().for_each(|member| member.key = key);
             keyed.push(KeyedRow { key, was: was.map(|was| was.member.key), choice, member: member.map(Arc::new) });
