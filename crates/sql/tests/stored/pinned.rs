@@ -277,7 +277,7 @@ async fn a_view_that_would_be_unusable_takes_no_others_place() {
 }
 
 #[tokio::test]
-async fn a_refresh_warns_of_rows_shown_before_the_view_became_unusable() {
+async fn a_refresh_warns_if_earlier_answers_are_not_known() {
     let folder = tempfile::tempdir().unwrap();
     let engine = made(folder.path()).await;
     let mut session = owner(&engine);
