@@ -123,7 +123,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// What a vector loses, `None` if it leaves too many out.
+    /// The loss of a vector; `None` if it leaves out too many persons.
     pub(super) fn evaluate(&self, levels: &[usize]) -> Option<LevelVector> {
         let grouping = self.group(Grouping::one(self.weights.len()), &self.order, levels);
         let failing = self.failing(&grouping, Groups::Final);
