@@ -65,7 +65,7 @@ fn parses(text: &str) {
     for one in &parsed {
         let again = parse(&one.text.written).expect("a statement is read from its own text");
         let [again] = again.as_slice() else { panic!("a statement's own text holds {} statements", again.len()) };
-        assert!(again.statement == one.statement && again.access == one.access, "another statement");
+        assert!(again.statement == one.statement && again.pair == one.pair, "another statement");
         let structure = &one.text.structure;
         assert_eq!(&StatementText::of(structure).structure, structure, "a literal is left in the structure");
         let unknown = StatementText::with_known_names(structure, |_| false);

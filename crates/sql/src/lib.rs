@@ -30,10 +30,10 @@ mod exact;
 mod filter;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzed;
-pub mod hierarchies;
+mod hierarchies;
 mod leaf;
 mod names;
-pub mod options;
+mod options;
 pub mod parser;
 pub mod policy;
 pub mod postgres;

@@ -315,7 +315,7 @@ struct Unkept<'a> {
 impl Drop for Unkept<'_> {
     fn drop(&mut self) {
         if !self.is_kept {
-            self.shared.materialized().iter().for_each(|following| following.view.forget());
+            self.shared.materialized().iter().for_each(|(view, _)| view.forget());
         }
     }
 }

@@ -25,7 +25,7 @@ enum Record {
 
 impl Hierarchies {
     /// A DGH as text for [`Hierarchies::restore`].
-    pub fn record(&self, name: &str) -> Option<String> {
+    pub(crate) fn record(&self, name: &str) -> Option<String> {
         let record = match self.by_name.get(&name.to_lowercase())? {
             Dgh::Pairs(pairs) => Record::Pairs(pairs.all()),
             Dgh::Tree(tree) => Record::Tree(paths(tree)),
@@ -41,7 +41,7 @@ impl Hierarchies {
     ///
     /// # Errors
     /// If the DGH does not have exactly one root.
-    pub fn finished_record(&self, name: &str) -> Result<Option<String>, DghError> {
+    pub(crate) fn finished_record(&self, name: &str) -> Result<Option<String>, DghError> {
         let key = name.to_lowercase();
         match self.by_name.get(&key) {
             Some(Dgh::Pairs(pairs)) => {
@@ -53,7 +53,7 @@ impl Hierarchies {
     }
 
     /// The tree of a DGH that is a finished tree.
-    pub fn tree(&self, name: &str) -> Option<Arc<Hierarchy>> {
+    pub(crate) fn tree(&self, name: &str) -> Option<Arc<Hierarchy>> {
         match self.by_name.get(&name.to_lowercase())? {
             Dgh::Tree(tree) => Some(Arc::clone(tree)),
             Dgh::Pairs(_) | Dgh::Rule(_) => None,
@@ -62,7 +62,7 @@ impl Hierarchies {
 
     /// Restores a DGH from its text; `None` if the text is not valid.
     #[must_use]
-    pub fn restore(&mut self, name: &str, record: &str) -> Option<()> {
+    pub(crate) fn restore(&mut self, name: &str, record: &str) -> Option<()> {
         let dgh = match serde_json::from_str(record).ok()? {
             Record::Pairs(pairs) => {
                 let mut known = Pairs::default();

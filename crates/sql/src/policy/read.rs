@@ -18,7 +18,7 @@ impl Policies {
     ///
     /// # Errors
     /// If a column is missing or has a wrong type, or rows can't be understood. The error counts such rows.
-    pub fn read(
+    pub(crate) fn read(
         batches: &[RecordBatch],
         reference: &PolicyReference,
         view_columns: &[String],
@@ -230,7 +230,7 @@ impl Spellings {
     fn number(&mut self, text: &str) -> u32 {
         let number = self.names.number(text);
         if number as usize == self.same_as.len() {
-            let first = (0..number).find(|&known| is_same(Some(self.names.texts().get(known)), text));
+            let first = (0..number).find(|&known| is_same(self.names.texts().get(known), text));
             self.same_as.push(first.unwrap_or(number));
         }
         self.same_as[number as usize]

@@ -61,18 +61,18 @@ use super::{Definition, ViewError};
 use crate::hierarchies::Hierarchies;
 
 use classes::ClassTable;
-pub use error::MaterializedError;
-pub use follow::Changed;
+pub(crate) use error::MaterializedError;
+pub(crate) use follow::Changed;
 use layout::Layout;
 use load::Held;
-pub use make::{Making, check};
+pub(crate) use make::{Making, check};
 use memory::Made;
-pub use policies::PolicyRows;
+pub(crate) use policies::PolicyRows;
 pub(super) use read::{StoredRead, Unread};
-pub use remake::{Remade, Told};
+pub(crate) use remake::{Remade, Told};
 
 /// A materialized view of a store.
-pub struct Materialized {
+pub(crate) struct Materialized {
     layout: Layout,
     /// The tables it is made from.
     pub origin: Origin,
@@ -89,15 +89,9 @@ pub struct Materialized {
     trees: Vec<Option<Arc<Hierarchy>>>,
 }
 
-impl std::fmt::Debug for Materialized {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Materialized({})", self.layout.definition.name)
-    }
-}
-
 /// The tables a materialized view is made from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub(crate) struct Origin {
     /// The table its query reads.
     pub table: String,
     /// The column of that table that identifies persons.
@@ -108,7 +102,7 @@ pub struct Origin {
 
 /// Figures about a materialized view, for its owner.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Standing {
+pub(crate) struct Standing {
     /// Rows that are shown.
     pub n_shown: u64,
     /// Rows that wait until enough others wait with them.
@@ -134,8 +128,7 @@ impl Materialized {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The definition.
-    pub fn definition(&self) -> &Arc<Definition> {
+    pub(crate) fn definition(&self) -> &Arc<Definition> {
         &self.layout.definition
     }
 
@@ -145,7 +138,7 @@ impl Materialized {
     }
 
     /// Lets readers see what was committed.
-    pub fn publish(&self) {
+    pub(crate) fn publish(&self) {
         let mut held = self.memory();
         let Held { memory: Some(memory), table } = &mut *held else { return };
         let mut classes = self.classes.write().unwrap_or_else(PoisonError::into_inner);
@@ -164,15 +157,12 @@ impl Materialized {
     }
 
     /// Drops what is in memory for changes, because a change that it took part in was rolled back.
-    pub fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.memory().forget();
     }
 
     /// Figures for the owner.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub fn standing(&self, state: &State) -> Result<Standing, ViewError> {
+    pub(crate) fn standing(&self, state: &State) -> Result<Standing, ViewError> {
         use datafusion::arrow::array::{Array, AsArray};
         use datafusion::arrow::datatypes::{Int64Type, TimestampMicrosecondType};
         let counters = self.counters(state)?;

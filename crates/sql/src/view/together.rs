@@ -44,7 +44,7 @@ enum Cell {
 
 /// The size of the smallest set of persons who look alike to a reader of all these versions, among the sets that are
 /// smaller than one of their persons asks for; `None` if there is no such set.
-pub fn fewer_together(versions: &[&Version]) -> Option<u64> {
+pub(crate) fn fewer_together(versions: &[&Version]) -> Option<u64> {
     let mut combinations: Vec<Vec<&Directory>> = vec![Vec::new()];
     for version in versions {
         let mut longer = Vec::with_capacity(combinations.len() * version.directories.len());
@@ -62,7 +62,7 @@ pub fn fewer_together(versions: &[&Version]) -> Option<u64> {
 
 /// What a reader who kept the values of an earlier version learns from those of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
+pub(crate) enum Comparison {
     /// Nothing more than the classes tell.
     Nothing,
     /// A person looks like only this many persons, fewer than the person asks for.
@@ -73,7 +73,7 @@ pub enum Comparison {
 
 /// Compares two versions as a reader of both does who sees which rows are new. Such a reader tells persons whose values
 /// changed apart from persons whose values did not.
-pub fn fewer_by_changes(earlier: &Version, version: &Version) -> Comparison {
+pub(crate) fn fewer_by_changes(earlier: &Version, version: &Version) -> Comparison {
     if earlier.fingerprint == version.fingerprint && version.fingerprint.counts_all_changes() {
         return Comparison::Nothing;
     }
@@ -97,7 +97,7 @@ pub fn fewer_by_changes(earlier: &Version, version: &Version) -> Comparison {
 }
 
 /// Whether two versions have no identifier in common.
-pub fn share_nobody(one: &Version, other: &Version) -> bool {
+pub(crate) fn share_nobody(one: &Version, other: &Version) -> bool {
     let persons = |version: &'_ Version| -> HashSet<String, RandomState> {
         version.directories.iter().flat_map(Directory::identifiers).map(str::to_owned).collect()
     };
@@ -105,7 +105,7 @@ pub fn share_nobody(one: &Version, other: &Version) -> bool {
 }
 
 /// In words, what a reader can do if a person looks like this many persons to them.
-pub fn told_together(n_persons: u64) -> String {
+pub(crate) fn told_together(n_persons: u64) -> String {
     match n_persons {
         0 | 1 => "can single out some persons".to_owned(),
         2 => "can tell some persons apart from all but 1 other".to_owned(),

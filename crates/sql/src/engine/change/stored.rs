@@ -76,7 +76,7 @@ pub(crate) async fn insert_literals(
 
 /// Reads a file into a stored table.
 pub(crate) async fn copy_from(session: &mut Session, table: &TableReference, file: &str) -> Result<Outcome, SqlError> {
-    let context = session.scoped(&crate::parser::Access::default())?;
+    let context = session.scoped(&crate::policy::Pair::default())?;
     let Some(stored) = stored_table(&context, table).await else {
         return Err(match session.shared.store {
             Some(_) => SqlError::NotStored { name: table.table().to_owned() },

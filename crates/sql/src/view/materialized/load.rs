@@ -50,10 +50,7 @@ impl Held {
 
 impl Materialized {
     /// Opens a view that the store keeps.
-    ///
-    /// # Errors
-    /// If it can't be read.
-    pub fn open(
+    pub(crate) fn open(
         definition: Arc<Definition>,
         origin: Origin,
         state: &State,

@@ -180,10 +180,11 @@ impl<'a> Raised<'a> {
             return Raised { definition, memory, levels: Vec::new() };
         };
         let n_rows = wishes.policy_of_row.len();
-        let levels = memory.made.pairs.iter().map(|pair| {
-            let known = policies.pair(pair.purpose.as_deref(), pair.recipient.as_deref());
-            known.map_or_else(|_| vec![0; n_rows], |pair| wishes.levels(policies, pair))
-        });
+        let levels = memory
+            .made
+            .pairs
+            .iter()
+            .map(|pair| policies.pair(pair).map_or_else(|_| vec![0; n_rows], |pair| wishes.levels(policies, pair)));
         Raised { definition, memory, levels: levels.collect() }
     }
 

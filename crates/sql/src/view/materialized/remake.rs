@@ -32,8 +32,7 @@ use crate::parser::Refresh;
 use crate::view::{Version, ViewError};
 
 /// A view that was made anew.
-pub struct Remade {
-    /// The view.
+pub(crate) struct Remade {
     pub view: Materialized,
     /// What became of the old view.
     pub told: Told,
@@ -41,7 +40,7 @@ pub struct Remade {
 
 /// What the owner is told about a refresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub(crate) enum Told {
     /// Everything is shown anew, and readers of both views can't single out anybody.
     Whole,
     /// Some persons stay as they were or are not shown.
@@ -64,7 +63,7 @@ impl Materialized {
     ///
     /// # Errors
     /// If readers of both views could single out persons, unless the refresh is forced or partial.
-    pub fn remake(&self, change: &Change, making: &Making<'_>, how: Refresh) -> Result<Remade, ViewError> {
+    pub(crate) fn remake(&self, change: &Change, making: &Making<'_>, how: Refresh) -> Result<Remade, ViewError> {
         let (old_memory, _) = load(&self.layout, change)?;
         let counters = Counters { epoch: old_memory.counters.epoch + 1, ..old_memory.counters };
         let compared = self.compare(change, making, old_memory)?;

@@ -33,7 +33,7 @@ const FEW_ROWS: usize = 1 << 12;
 
 /// The classes a query reads.
 #[derive(Clone, Debug)]
-pub enum Chosen {
+pub(crate) enum Chosen {
     /// All.
     All,
     /// The classes of these numbers, ascending.
