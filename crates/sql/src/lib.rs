@@ -9,7 +9,7 @@
 //! | module | its job |
 //! | --- | --- |
 //! | [`parser`] | parses statements, ours and DataFusion's |
-//! | [`hierarchies`] | DGHs by name |
+//! | `hierarchies` | DGHs by name |
 //! | [`store`] | tables of a data folder |
 //! | [`postgres`] | tables of a PostgreSQL server |
 //! | [`policy`] | the choices of persons, and the compliance log |

@@ -1,4 +1,4 @@
-//! [`Policies`]: what each person allows, for which purpose and which recipient.
+//! `Policies`: what each person allows, for which purpose and which recipient.
 //!
 //! # The table of choices
 //! One row per person, purpose and recipient, with columns found by their names:

@@ -1,7 +1,7 @@
 //! Stored tables in queries: the tables of the embedded store as tables of DataFusion.
 //!
 //! The store itself is the crate `kohort-store`, which knows no query engine. A statement reads all its tables from one
-//! state of the store. The session adds this state ([`Reading`]) to the options of the query, where scans find it. In a
+//! state of the store. The session adds this state (`Reading`) to the options of the query, where scans find it. In a
 //! transaction it is the change under way, so that statements see the changes of earlier ones.
 
 mod conditions;

@@ -17,7 +17,7 @@
 //! | 2. Comparisons with labels become "could be". | `kohort_labels::rewrite` |
 //! | 3. DataFusion asks the view for a scan, with the filters that name only quasi columns. | `provider.rs`, `AView::scan` |
 //! | 4. The view is opened: is it stale, who reads, for which purpose? | `provider.rs`, `AView::open` |
-//! | 5. The filters become [`LabelComparison`]s, and the classes that could satisfy them are chosen. | `read/choose.rs`, `class_labels.rs` |
+//! | 5. The filters become `LabelComparison`s, and the classes that could satisfy them are chosen. | `read/choose.rs`, `class_labels.rs` |
 //! | 6. The plan is fixed, and where the private rows come from: memory, the store, or the view's query. | `read/plan.rs`, `read/source.rs` |
 //! | 7. When the first row is wanted, the operator asks joins above for more comparisons and fetches the private rows. | `read/exec.rs` |
 //! | 8. The rows get the labels of their classes and are verified as a block. | `read/assemble.rs`, `kohort_verify::verify_block` |

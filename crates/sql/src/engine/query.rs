@@ -55,9 +55,7 @@ pub(crate) async fn sql(
     if let Some(step) = TransactionStep::of(&statement) {
         return transactions::transaction_step(session, step).await;
     }
-    if session.is_transaction_lost {
-        return Err(SqlError::TransactionLost);
-    }
+    session.transaction.check()?;
     if let Some(outcome) = stored::insert_literals(session, &statement).await? {
         return Ok(outcome);
     }
@@ -216,7 +214,7 @@ fn without_unread_state(
     let may_read_store = |table: &dyn TableProvider| {
         table.is::<StoredTable>() || table.is::<AView>() || table.get_logical_plan().is_some()
     };
-    match session.transaction.is_none() && is_known && !reads_any(plan, may_read_store)? {
+    match session.transaction.changing().is_none() && is_known && !reads_any(plan, may_read_store)? {
         true => Ok(session.scoped_to(pair, None)),
         false => Ok(planned_in),
     }
@@ -224,7 +222,7 @@ fn without_unread_state(
 
 /// Waits for a turn to read views. A transaction does not wait, because others wait for it.
 async fn readers_turn(session: &Session) -> Option<Waited> {
-    match session.transaction {
+    match session.transaction.changing() {
         None => session.shared.readers.turn(session.login.as_deref()).await,
         Some(_) => None,
     }

@@ -30,7 +30,7 @@ use crate::engine::Shared;
 use crate::engine::change::catalog;
 use crate::engine::change::import;
 use crate::engine::change::stored;
-use crate::engine::change::transactions::{self, Transaction};
+use crate::engine::change::transactions::{self, SessionTransaction};
 use crate::engine::context::table_names;
 use crate::engine::folder;
 use crate::engine::folder::calendar;
@@ -72,13 +72,7 @@ pub struct Session {
     pub(in crate::engine) login: Option<Login>,
     pub(in crate::engine) context: SessionContext,
     pub(in crate::engine) progress: Arc<dyn Progress + Send + Sync>,
-    /// The transaction under way that has changed something.
-    pub(in crate::engine) transaction: Option<Transaction>,
-    /// Whether a transaction was begun that has changed nothing yet. It holds no turn, so a session that only reads, or
-    /// that idles after BEGIN as drivers do, keeps nobody from writing.
-    pub(in crate::engine) has_begun: bool,
-    /// Whether a transaction was given up in the middle of a statement, and the client has not been told yet.
-    pub(in crate::engine) is_transaction_lost: bool,
+    pub(in crate::engine) transaction: SessionTransaction,
     /// Whether this session runs the statements that a data folder has kept.
     pub(in crate::engine) is_restoring: bool,
     /// The record of the current statement.
@@ -121,9 +115,7 @@ impl Session {
             role,
             login,
             progress: Arc::new(Silent),
-            transaction: None,
-            has_begun: false,
-            is_transaction_lost: false,
+            transaction: SessionTransaction::Outside,
             is_restoring: false,
             recorder: None,
         }
@@ -285,7 +277,6 @@ impl Session {
             Statement::DropView { name, if_exists } => create::drop_view(self, &name, if_exists).await,
             Statement::RefreshView { name, how } => create::refresh_view(self, &name, how).await,
             Statement::Backup { file } => folder::backup(self, &file).await,
-            Statement::CopyFrom { .. } if self.is_transaction_lost => Err(SqlError::TransactionLost),
             Statement::CopyFrom { table, file } => stored::copy_from(self, &table, &file).await,
             Statement::ShowViews => show::show_views(self),
             Statement::ShowDrift { view } => show::show_drift(self, &view).await,
@@ -321,7 +312,7 @@ impl Session {
 
     /// The one state of the store that a statement reads.
     pub(in crate::engine) fn reading(&self) -> Result<Option<Reading>, SqlError> {
-        Ok(match (&self.transaction, &self.shared.store) {
+        Ok(match (self.transaction.changing(), &self.shared.store) {
             (Some(transaction), _) => Some(Reading::Change(Arc::clone(&transaction.change))),
             (None, Some(store)) => Some(Reading::Snapshot(store.read()?)),
             (None, None) => None,

@@ -103,7 +103,7 @@ async fn look(
         *views = used;
     }
     // A transaction reads one state only, so waiting for another would be in vain.
-    let is_final = matches!(point, Point::OtherState) && session.transaction.is_some();
+    let is_final = matches!(point, Point::OtherState) && session.transaction.changing().is_some();
     Some(if is_final { Point::Planned } else { point })
 }
 
