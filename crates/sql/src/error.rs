@@ -328,6 +328,12 @@ impl From<DataFusionError> for SqlError {
     }
 }
 
+impl From<MaterializedError> for SqlError {
+    fn from(problem: MaterializedError) -> SqlError {
+        SqlError::View(problem.into())
+    }
+}
+
 /// Errors of ours go through DataFusion as they are.
 impl From<SqlError> for DataFusionError {
     fn from(error: SqlError) -> Self {

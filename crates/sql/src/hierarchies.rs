@@ -34,7 +34,8 @@ pub(crate) struct Hierarchies {
 /// The result of a change to a DGH that is not applied yet.
 #[derive(Debug)]
 pub(crate) struct Tried {
-    key: String,
+    /// The name under which the DGH is stored.
+    pub key: String,
     dgh: Option<Dgh>,
     /// The changed DGH as text for [`Hierarchies::restore`]; `None` if the change removes it.
     pub record: Option<String>,
@@ -59,19 +60,7 @@ pub(crate) struct HierarchySummary {
     pub height: Option<usize>,
 }
 
-impl Tried {
-    /// The name under which the DGH is stored.
-    pub(crate) fn name(&self) -> &str {
-        &self.key
-    }
-}
-
 impl Hierarchies {
-    /// An empty collection.
-    pub(crate) fn new() -> Self {
-        Self::default()
-    }
-
     /// Creates a DGH from a file, from a rule, or without any pairs yet.
     ///
     /// # Errors

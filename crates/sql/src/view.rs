@@ -51,7 +51,7 @@ pub(crate) use read::labels::ShownLabels;
 pub(crate) use read::plan::PlanWish;
 pub(crate) use read::point::Point;
 pub(crate) use read::trace::{TRACE, Traced};
-pub(crate) use together::{Comparison, fewer_by_changes, fewer_together, share_nobody, told_together};
+pub(crate) use together::{FromChanges, fewer_by_changes, fewer_together, share_nobody, told_together};
 pub(crate) use version::build::{Sources, Trees, build};
 pub(crate) use version::digest::Digest;
 pub(crate) use version::directory::Directory;

@@ -212,9 +212,9 @@ impl Session {
             })
             .await?;
         }
-        let (time, statement) = ((self.shared.clock)(), "SHOW kohort.health");
-        let entry = LogEntry::new(time, self.role.word(), statement, &Pair::default(), LogOutcome::Answered);
-        self.shared.log.lock().record(entry.by(self.login.as_deref())).map_err(SqlError::Log)
+        let (time, login) = ((self.shared.clock)(), self.login.as_deref());
+        let entry = LogEntry::new(time, self.role, login, &Pair::default(), LogOutcome::Answered);
+        self.shared.log.lock().record(entry.saying("SHOW kohort.health")).map_err(SqlError::Log)
     }
 
     /// Names of tables and columns that statements of this session can use, for completion.

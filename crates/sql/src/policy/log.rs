@@ -22,6 +22,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::Pair;
+use crate::role::Role;
 
 /// How many entries are kept in memory.
 const MOST_KEPT: usize = 10_000;
@@ -65,8 +66,7 @@ struct LogFile {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LogEntry {
     pub time: DateTime<Utc>,
-    /// The role: `owner` or `analyst`.
-    pub role: String,
+    pub role: Role,
     /// The user, if somebody had logged in.
     pub login: Option<String>,
     /// The statement without its literals.
@@ -117,14 +117,20 @@ impl LogOutcome {
 }
 
 impl LogEntry {
-    /// An entry for a statement, whose text must not contain literals.
-    pub(crate) fn new(time: DateTime<Utc>, role: &str, statement: &str, pair: &Pair, outcome: LogOutcome) -> Self {
+    /// An entry without a statement.
+    pub(crate) fn new(
+        time: DateTime<Utc>,
+        role: Role,
+        login: Option<&str>,
+        pair: &Pair,
+        outcome: LogOutcome,
+    ) -> LogEntry {
         let pair = Pair {
             purpose: pair.purpose.as_deref().map(shortened),
             recipient: pair.recipient.as_deref().map(shortened),
         };
-        let (role, statement) = (role.to_owned(), shortened(statement));
-        LogEntry { time, role, login: None, statement, pair, views: Vec::new(), outcome }
+        let login = login.map(str::to_owned);
+        LogEntry { time, role, login, statement: String::new(), pair, views: Vec::new(), outcome }
     }
 
     /// Sets the statement, whose text must not contain literals.
@@ -138,22 +144,8 @@ impl LogEntry {
     fn n_bytes(&self) -> usize {
         let texts = [&self.pair.purpose, &self.pair.recipient, &self.login].into_iter().flatten();
         let views = self.views.iter().map(|view| &view.name);
-        let texts = texts.chain(views).chain([&self.statement, &self.role]);
+        let texts = texts.chain(views).chain([&self.statement]);
         texts.map(|text| text.len() + size_of::<UsedView>()).sum::<usize>() + size_of::<LogEntry>()
-    }
-
-    /// Sets the user.
-    #[must_use]
-    pub(crate) fn by(mut self, login: Option<&str>) -> Self {
-        self.login = login.map(str::to_owned);
-        self
-    }
-
-    /// Sets the views that the statement read.
-    #[must_use]
-    pub(crate) fn reading(mut self, views: Vec<UsedView>) -> Self {
-        self.views = views;
-        self
     }
 
     /// `patients 3, visits 1`.
@@ -166,7 +158,7 @@ impl LogEntry {
             self.views.iter().map(|view| json!({ "name": view.name, "version": view.version })).collect();
         json!({
             "time": self.time.to_rfc3339_opts(SecondsFormat::Micros, true),
-            "role": self.role,
+            "role": self.role.word(),
             "login": self.login,
             "statement": self.statement,
             "purpose": self.pair.purpose,
@@ -282,7 +274,7 @@ impl ComplianceLog {
         let times = entries.iter().map(|entry| entry.time.timestamp_micros());
         let columns: Vec<ArrayRef> = vec![
             Arc::new(TimestampMicrosecondArray::from_iter_values(times).with_timezone("UTC")),
-            texts(entries, |entry| Some(entry.role.as_str())),
+            texts(entries, |entry| Some(entry.role.word())),
             texts(entries, |entry| entry.login.as_deref()),
             texts(entries, |entry| Some(entry.statement.as_str())),
             texts(entries, |entry| entry.pair.purpose.as_deref()),
@@ -337,8 +329,9 @@ mod tests {
     fn entry(text: &str) -> LogEntry {
         let pair = Pair { purpose: Some("Treatment".to_owned()), recipient: None };
         let time = DateTime::from_timestamp(0, 0).unwrap();
-        LogEntry::new(time, "analyst", &StatementText::of(text).structure, &pair, LogOutcome::Answered)
-            .reading(vec![UsedView { name: "patients".to_owned(), version: 3 }])
+        let views = vec![UsedView { name: "patients".to_owned(), version: 3 }];
+        LogEntry { views, ..LogEntry::new(time, Role::Analyst, None, &pair, LogOutcome::Answered) }
+            .saying(&StatementText::of(text).structure)
     }
 
     #[test]

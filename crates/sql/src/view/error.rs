@@ -4,6 +4,7 @@ use datafusion::error::DataFusionError;
 use kohort_core::AnonymizeError;
 use kohort_io::ReadError;
 use kohort_labels::meaning::MeaningError;
+use kohort_store::StoreError;
 use kohort_verify::Violations;
 
 use super::{DefinitionError, MaterializedError};
@@ -110,6 +111,12 @@ impl ViewError {
     /// The kind of an error whose message may contain cells.
     pub(crate) fn of_query(view: &str, error: &DataFusionError) -> ViewError {
         ViewError::Query { view: view.to_owned(), kind: kind_of(error) }
+    }
+}
+
+impl From<StoreError> for ViewError {
+    fn from(error: StoreError) -> ViewError {
+        ViewError::Materialized(error.into())
     }
 }
 

@@ -64,7 +64,7 @@ use classes::ClassTable;
 pub(crate) use error::MaterializedError;
 pub(crate) use follow::Changed;
 use layout::Layout;
-use load::Held;
+use load::HeldMemory;
 pub(crate) use make::{Making, check};
 use memory::Made;
 pub(crate) use policies::PolicyRows;
@@ -79,7 +79,7 @@ pub(crate) struct Materialized {
     /// Everything that was fixed when it was made.
     made: Made,
     /// Only the one connection that may change the store uses it.
-    memory: Mutex<Held>,
+    memory: Mutex<HeldMemory>,
     /// The classes, as readers find them.
     classes: RwLock<ClassTable>,
     meanings: Meanings,
@@ -124,7 +124,7 @@ pub(crate) struct Standing {
 }
 
 impl Materialized {
-    fn memory(&self) -> MutexGuard<'_, Held> {
+    fn memory(&self) -> MutexGuard<'_, HeldMemory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -140,7 +140,7 @@ impl Materialized {
     /// Lets readers see what was committed.
     pub(crate) fn publish(&self) {
         let mut held = self.memory();
-        let Held { memory: Some(memory), table } = &mut *held else { return };
+        let HeldMemory { memory: Some(memory), table } = &mut *held else { return };
         let mut classes = self.classes.write().unwrap_or_else(PoisonError::into_inner);
         table.take().into_iter().for_each(|table| *classes = table);
         for (number, is_alone, labels) in memory.founded.drain(..) {
@@ -172,8 +172,8 @@ impl Materialized {
         let request = ScanRequest { columns: Some(columns), ..ScanRequest::default() };
         let mut n_suppressed = 0;
         let mut n_shown: std::collections::BTreeMap<i64, u64> = std::collections::BTreeMap::new();
-        for batch in state.scan(&self.layout.rows, &request).map_err(MaterializedError::Store)? {
-            let batch = batch.map_err(MaterializedError::Store)?;
+        for batch in state.scan(&self.layout.rows, &request)? {
+            let batch = batch?;
             let number = |column: usize| batch.column(column).as_primitive::<Int64Type>();
             let (places, classes, leaves) = (number(0), number(1), batch.column(2).as_boolean());
             let (since, asked_k) = (batch.column(3).as_primitive::<TimestampMicrosecondType>(), number(4));

@@ -58,8 +58,7 @@ impl AskedStatement {
     /// A statement of a session, with its purpose and recipient.
     pub(crate) fn new(session: &Session, text: &StatementText, pair: &Pair) -> AskedStatement {
         let time = (session.shared.clock)();
-        let entry = LogEntry::new(time, session.role.word(), "", pair, LogOutcome::Stopped);
-        let entry = entry.by(session.login.as_deref());
+        let entry = LogEntry::new(time, session.role, session.login.as_deref(), pair, LogOutcome::Stopped);
         let (shared, structure) = (Arc::clone(&session.shared), text.structure.clone());
         let (views, stage) = (Mutex::default(), Mutex::new(Stage::Asked));
         AskedStatement { recorder: Arc::new(Recorder { shared, entry, structure, views, stage }) }
@@ -133,7 +132,7 @@ impl Recorder {
         // If a view was read, its policies know this purpose and recipient.
         let pair = if is_answered && !views.is_empty() { entry.pair.clone() } else { self.shared.known(&entry.pair) };
         let time = (self.shared.clock)();
-        LogEntry { time, outcome, pair, ..entry }.saying(&statement).reading(views)
+        LogEntry { time, outcome, pair, views, ..entry }.saying(&statement)
     }
 }
 

@@ -33,13 +33,13 @@ const MOST_NAMES: usize = 10_000;
 /// Makes a materialized view, or opens it if the data folder keeps it. The change is not committed yet: nobody may change the
 /// table of the view before the catalog has it.
 pub(crate) async fn materialize(session: &Session, planned: &Planned) -> Result<(CatalogChange, State), SqlError> {
-    let Some(store) = &session.shared.store else { return Err(unfit(MaterializedError::NoDataFolder)) };
-    check(&planned.definition).map_err(unfit)?;
+    let Some(store) = &session.shared.store else { return Err(MaterializedError::NoDataFolder.into()) };
+    check(&planned.definition)?;
     let origin = origin(planned)?;
     let name = planned.definition.name.clone();
     if session.is_restoring {
         let snapshot = store.read()?;
-        if Materialized::is_kept(&name, &snapshot).map_err(unfit)? {
+        if Materialized::is_kept(&name, &snapshot)? {
             let (definition, most_kept_bytes) = (Arc::clone(&planned.definition), session.options().most_kept_bytes());
             let view = blocking(move || Materialized::open(definition, origin, &snapshot, most_kept_bytes)).await?;
             let state = State::Materialized { view: Arc::new(view), plans: planned.plans.clone() };
@@ -95,7 +95,7 @@ async fn make(
 /// Removes the stored rows of a materialized view, within a transaction.
 pub(crate) async fn unmaterialize(name: &str, transaction: &Transaction) -> Result<(), SqlError> {
     let (name, change) = (name.to_owned(), Arc::clone(&transaction.change));
-    blocking(move || Materialized::drop_kept(&name, &change).map_err(unfit)).await
+    blocking(move || Materialized::drop_kept(&name, &change)).await
 }
 
 impl Shared {
@@ -329,7 +329,7 @@ async fn policy_rows(
 /// The stored tables that a view's query and its policies read.
 fn origin(planned: &Planned) -> Result<Origin, SqlError> {
     let (definition, query) = (&planned.definition, planned.plans.query.as_ref());
-    let what = |what: &'static str| unfit(MaterializedError::Query { what });
+    let what = |what: &'static str| SqlError::from(MaterializedError::Query { what });
     let LogicalPlan::Projection(projection) = query else { return Err(what("this one is no list of columns")) };
     let identifier = column_of(&projection.expr[definition.identifier]);
     let identifier = identifier.ok_or_else(|| what("its identifier is computed"))?.name;
@@ -387,8 +387,4 @@ fn stored_name(scan: &TableScan) -> Result<Option<String>, SqlError> {
 
 fn is_subquery(expression: &Expr) -> bool {
     matches!(expression, Expr::Exists(_) | Expr::InSubquery(_) | Expr::ScalarSubquery(_))
-}
-
-fn unfit(problem: MaterializedError) -> SqlError {
-    SqlError::View(ViewError::Materialized(problem))
 }

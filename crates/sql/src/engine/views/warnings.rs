@@ -15,7 +15,7 @@ use crate::engine::session::counted;
 use crate::parser::{Answers, Purposes};
 use crate::policy::unused_choices;
 use crate::view::{
-    AView, Comparison, Definition, State, Told, Version, fewer_by_changes, fewer_together, share_nobody, told_together,
+    AView, Definition, FromChanges, State, Told, Version, fewer_by_changes, fewer_together, share_nobody, told_together,
 };
 
 /// What readers learn who combine the answers of a materialized view from before and after a refresh.
@@ -101,9 +101,9 @@ fn of_earlier(before: &State, version: &Version) -> Option<String> {
             let told = |n_persons| format!("somebody who kept its earlier answers {}", told_together(n_persons));
             match (fewer_together(&[earlier, version]), fewer_by_changes(earlier, version)) {
                 (Some(n_persons), _) => Some(told(n_persons)),
-                (None, Comparison::Fewer(n_persons)) => Some(told(n_persons) + ", by comparing which values changed"),
-                (None, Comparison::Unknown) => Some(format!("its earlier values can't be compared: {may}")),
-                (None, Comparison::Nothing) => None,
+                (None, FromChanges::Fewer(n_persons)) => Some(told(n_persons) + ", by comparing which values changed"),
+                (None, FromChanges::Unknown) => Some(format!("its earlier values can't be compared: {may}")),
+                (None, FromChanges::Nothing) => None,
             }
         }
         State::Stale(_) | State::Unusable { was_shown: true, .. } => {

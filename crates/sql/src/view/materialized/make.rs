@@ -84,20 +84,20 @@ impl Materialized {
         let definition = &making.version.definition;
         let layout = Layout::of(Arc::clone(definition));
         let schema = making.policies.as_ref().map(PolicyRows::schema);
-        let (tables, store) = (layout.tables(schema.as_ref()), MaterializedError::Store);
+        let tables = layout.tables(schema.as_ref());
         for table in &tables {
-            if change.table(&table.name).map_err(store)?.is_some() {
-                change.drop_table(&table.name).map_err(store)?;
+            if change.table(&table.name)?.is_some() {
+                change.drop_table(&table.name)?;
             }
             let without_indexes = TableDescription { indexes: Vec::new(), ..table.clone() };
-            change.create_table(&without_indexes).map_err(store)?;
+            change.create_table(&without_indexes)?;
         }
         let memory = Memory::new(definition, made(definition, making)?, counters)?;
         Maker { layout: &layout, change, making, memory }.write()?;
         // Indexes come last: sorting all rows once costs less than searching the index for each of them.
         for table in &tables {
             for index in &table.indexes {
-                change.create_index(&table.name, &index.columns, index.uniqueness).map_err(store)?;
+                change.create_index(&table.name, &index.columns, index.uniqueness)?;
             }
         }
         Materialized::open(Arc::clone(definition), making.origin.clone(), change, making.most_kept_bytes)
@@ -212,7 +212,7 @@ impl Maker<'_> {
         state_of: impl Fn(&NewRow) -> Option<RowState>,
     ) -> Result<ValueCounts, ViewError> {
         let policies = self.making.policies.as_ref();
-        let mut next = self.change.next_row(&self.layout.rows).map_err(MaterializedError::Store)?;
+        let mut next = self.change.next_row(&self.layout.rows)?;
         let mut counts = ValueCounts::default();
         let (mut refused, mut unknown) = (HashSet::new(), HashSet::new());
         for rows in rows.chunks(ROWS_AT_ONCE) {

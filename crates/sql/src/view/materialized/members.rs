@@ -14,6 +14,7 @@ use super::error::MaterializedError;
 use super::memory::Memory;
 use crate::policy::{Pair, PairId, Policies};
 use crate::view::consent::{Wishes, refused_columns};
+use crate::view::version::raise::raised_name;
 use crate::view::{Definition, ViewError};
 
 /// The leaf of a missing value. No value has this text.
@@ -64,11 +65,6 @@ pub(super) fn tuple_columns(definition: &Definition, pairs: &[Pair]) -> Vec<Stri
         names.push(String::new());
     }
     names
-}
-
-/// The name of a sensitive column as the readers of a pair see it.
-pub(super) fn raised_name(column: &str, number: usize) -> String {
-    format!("{column} for reader {number}")
 }
 
 /// Whether there are policies and requirements on sensitive values, so these are also judged as readers see them raised.

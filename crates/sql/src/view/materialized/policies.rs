@@ -37,8 +37,7 @@ impl PolicyRows {
         let Some(reference) = &definition.clauses.policy else { return Err(ViewError::Stale) };
         let failed = |error: ArrowError| definition.failed(error);
         let rows = concat_batches(schema, batches).map_err(failed)?;
-        let policies =
-            Policies::read(std::slice::from_ref(&rows), reference, &definition.names()).map_err(ViewError::Policy)?;
+        let policies = Policies::read(std::slice::from_ref(&rows), reference, &definition.names())?;
         let person = position(schema, &reference.person_column).ok_or_else(|| {
             let (table, column) = (reference.table.to_string(), reference.person_column.clone());
             ViewError::Policy(PolicyError::NoColumn { table, column })

@@ -187,10 +187,10 @@ impl Materialized {
     fn policies(&self, state: &State) -> Result<Option<Policies>, ViewError> {
         let definition = &self.layout.definition;
         let Some(reference) = &definition.clauses.policy else { return Ok(None) };
-        let batches = state.scan(&self.layout.choices, &ScanRequest::default()).map_err(MaterializedError::Store)?;
-        let batches = batches.collect::<Result<Vec<_>, _>>().map_err(MaterializedError::Store)?;
+        let batches = state.scan(&self.layout.choices, &ScanRequest::default())?;
+        let batches = batches.collect::<Result<Vec<_>, _>>()?;
         let policies = kept_policies(&batches, &self.made.policy_columns, reference, &definition.names());
-        policies.map(Some).map_err(ViewError::Policy)
+        Ok(Some(policies?))
     }
 
     /// Reads these classes, or all.

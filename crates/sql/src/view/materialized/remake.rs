@@ -110,7 +110,7 @@ impl Materialized {
         let mut writing = self.writing(change, making, &mut memory, &persons);
         let members = writing.keyed(&rows, &kept, policies)?;
         let mut compared =
-            Compared { old, memory, persons, kept, has_other_trees, rows, members, plan: Plan::default() };
+            Compared { old, memory, persons, kept, has_other_trees, rows, members, plan: RefreshPlan::default() };
         let (new, alone) = compared.new_classes(&self.layout, making.version)?;
         let mut counts = ValueCounts::default();
         new.iter().flat_map(|class| &class.members).for_each(|member| counts.add(&member.tuple));
@@ -222,7 +222,7 @@ struct Compared {
     has_other_trees: bool,
     rows: Vec<NewRow>,
     members: Vec<KeyedRow>,
-    plan: Plan,
+    plan: RefreshPlan,
 }
 
 impl Compared {
@@ -252,7 +252,7 @@ impl Compared {
         change: &Change,
         new: Vec<NewClass<Arc<Member>>>,
         alone: Vec<Arc<Member>>,
-    ) -> Result<Plan, ViewError> {
+    ) -> Result<RefreshPlan, ViewError> {
         let mut old: BTreeMap<AtomId, OldAtom> = BTreeMap::new();
         for row in &self.kept {
             if let Place::Atom { class, atom } = row.place {
@@ -266,13 +266,13 @@ impl Compared {
         let refreshed = refresh(&self.memory.standard, &old, &new, |person| ledger.past(person))?;
         let seen = alone.iter().map(|member| ledger.past(member.person)).collect::<Result<Vec<_>, _>>()?;
         let alone = alone.into_iter().zip(seen).collect();
-        Ok(Plan { old, new, alone, refreshed })
+        Ok(RefreshPlan { old, new, alone, refreshed })
     }
 }
 
 /// What is shown of a new version.
 #[derive(Default)]
-struct Plan {
+struct RefreshPlan {
     old: Vec<OldAtom>,
     new: Vec<NewClass<Arc<Member>>>,
     /// The members who ask for no class, and what readers have seen of them.
@@ -280,7 +280,7 @@ struct Plan {
     refreshed: Refreshed,
 }
 
-impl Plan {
+impl RefreshPlan {
     fn told(&self) -> Told {
         let Refreshed { combined, kept, waiting, sealed, hidden, .. } = &self.refreshed;
         if combined.n_exposed == 0 {

@@ -76,7 +76,7 @@ pub(in crate::view) struct Assigned {
 }
 
 /// Where the rows of a table belong.
-pub(in crate::view) struct Found {
+pub(in crate::view) struct Located {
     /// For each row, its class, or [`Assigned::NONE`].
     pub(in crate::view) class_of_row: Vec<u32>,
     /// For each row, its person's number in the directory.
@@ -259,7 +259,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`ViewError::Stale`] if a row is of a person who was not there when the view was verified.
-    pub(in crate::view) fn find(&self, table: &Table) -> Result<Found, ViewError> {
+    pub(in crate::view) fn find(&self, table: &Table) -> Result<Located, ViewError> {
         let person_column = table.person_column().expect("a view has an identifier");
         let person_of_id: Option<Vec<u32>> = (0..person_column.texts.len() as u32)
             .into_par_iter()
@@ -276,7 +276,7 @@ impl Directory {
             }
         };
         let class_of_row = (0..table.n_rows).map(class_of).collect::<Result<Vec<u32>, ViewError>>()?;
-        Ok(Found { class_of_row, person_of_row, hashes })
+        Ok(Located { class_of_row, person_of_row, hashes })
     }
 
     /// For each row, the policy of its person; empty without policies.
