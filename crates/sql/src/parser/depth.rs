@@ -154,9 +154,6 @@ fn ends_operand(token: &Token) -> bool {
 }
 
 /// Refuses a statement whose tree is too deep, or whose plan would read too many tables.
-///
-/// # Errors
-/// If a limit is exceeded.
 pub(super) fn check_tree(statement: &DFStatement) -> Result<(), ParseErrorKind> {
     let mut tree = Tree { levels: vec![TreeLevel::default()], ..Tree::default() };
     let _: ControlFlow<()> = visit(statement, &mut tree);

@@ -5,7 +5,7 @@ use datafusion::common::TableReference;
 
 use super::*;
 use crate::parser::PolicyReference;
-use crate::policy::Policies;
+use crate::policy::{Pair, Policies};
 
 const P3P: &str = r##"<POLICIES xmlns="http://www.w3.org/2002/01/P3Pv1"><POLICY name="clinic">
   <STATEMENT>
@@ -89,7 +89,8 @@ fn an_imported_policy_is_read_as_choices() {
     };
     let columns = ["birth", "zipcode", "disease"].map(str::to_owned);
     let policies = Policies::read(&[batch], &reference, &columns).unwrap();
-    let pair = policies.pair(Some("treatment"), Some("nurse")).unwrap();
+    let pair =
+        policies.pair(&Pair { purpose: Some("treatment".to_owned()), recipient: Some("nurse".to_owned()) }).unwrap();
     let shows = |person: &str| {
         let choice = policies.choice(pair, policies.person(person).unwrap()).unwrap();
         [0, 1, 2].map(|column| choice.shows(column, "2026-01-31".parse().unwrap()))

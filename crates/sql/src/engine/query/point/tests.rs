@@ -180,11 +180,11 @@ async fn rows(outcome: Outcome) -> Result<Option<RecordBatch>, SqlError> {
 
 /// The answer without a plan; `None` if the query must be planned.
 async fn point(session: &Session, sql: &str) -> Option<RecordBatch> {
-    let Parsed { statement: Statement::Sql(statement), access, .. } = parse(sql).unwrap().pop().unwrap() else {
+    let Parsed { statement: Statement::Sql(statement), pair, .. } = parse(sql).unwrap().pop().unwrap() else {
         return None;
     };
     let mut views = Vec::new();
-    let outcome = session.point(&statement, &access, &mut views).await?;
+    let outcome = super::point(session, &statement, &pair, &mut views).await?;
     assert_eq!(views.len(), 1);
     rows(outcome).await.unwrap()
 }
