@@ -48,7 +48,7 @@ pub(crate) fn check(
     source: &Bound<'_, PyAny>,
     document: &Bound<'_, PyDict>,
     has_k: bool,
-    threads: Option<usize>,
+    threads: Option<i64>,
     hook: Option<Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let spec = spec(py, document)?;
@@ -84,7 +84,7 @@ pub(crate) fn verify(
     py: Python<'_>,
     folder: PathBuf,
     against: Option<&Bound<'_, Job>>,
-    threads: Option<usize>,
+    threads: Option<i64>,
     hook: Option<Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let start = against.map(|against| against.get().start());
@@ -126,7 +126,7 @@ pub(crate) fn audit(
     hierarchies: &Bound<'_, PyDict>,
     person: Option<String>,
     k: Option<u64>,
-    threads: Option<usize>,
+    threads: Option<i64>,
     hook: Option<Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     if k == Some(0) {
@@ -149,7 +149,7 @@ pub(crate) fn estimate(
     conditions: String,
     hierarchies: &Bound<'_, PyDict>,
     continuous: bool,
-    threads: Option<usize>,
+    threads: Option<i64>,
     hook: Option<Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let widths = if continuous { Widths::Continuous } else { Widths::Steps };
@@ -169,7 +169,7 @@ pub(crate) fn suggest(
     source: &Bound<'_, PyAny>,
     name: String,
     file: String,
-    threads: Option<usize>,
+    threads: Option<i64>,
     hook: Option<Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let source = Source::of(source)?;
@@ -192,6 +192,16 @@ pub(crate) fn suggest(
         "toml": found.to_toml(file),
     });
     Ok(object.to_string())
+}
+
+/// The JSON Schema of a file that programs read.
+#[pyfunction]
+pub(crate) fn schema(py: Python<'_>, kind: &str) -> PyResult<String> {
+    match kind {
+        "spec" => Ok(kohort::model::spec::json_schema().to_owned()),
+        "manifest" => Ok(kohort::model::manifest_schema().to_owned()),
+        _ => Err(exception(py, &input(format!("no schema of '{kind}'"), "use 'spec' or 'manifest'"))),
+    }
 }
 
 /// The nodes of a hierarchy from its text: label, parent's position, values below it.

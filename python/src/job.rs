@@ -7,7 +7,7 @@ use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
 use arrow_schema::{DataType, FieldRef};
 use kohort::model::spec::TableSpec;
-use kohort::{Batches, CellForm, Error, Existing, Format, NotHandedOver, Progress, Report, Role, WriteOptions};
+use kohort::{Batches, CellForm, Error, Existing, Format, Memory, NotHandedOver, Progress, Report, Role, WriteOptions};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -38,6 +38,17 @@ impl Job {
     /// What a job is done with, once somebody runs errands for it.
     pub(crate) fn start(&self) -> JobStart {
         JobStart { job: self.job.clone(), frames: self.frames.clone() }
+    }
+
+    fn start_with(&self, seed: Option<u64>, accept_risks: bool) -> JobStart {
+        let mut start = self.start();
+        if let Some(seed) = seed {
+            start.job = start.job.seed(seed);
+        }
+        if accept_risks {
+            start.job = start.job.accept_risks();
+        }
+        start
     }
 
     /// Refuses columns that would be released and can't be.
@@ -176,7 +187,7 @@ impl Job {
         py: Python<'_>,
         file: PathBuf,
         rows: &Bound<'_, PyAny>,
-        threads: Option<usize>,
+        threads: Option<i64>,
         hook: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Job> {
         let rows = Rows::of(rows)?;
@@ -206,7 +217,7 @@ impl Job {
         cells: &str,
         seed: Option<u64>,
         accept_risks: bool,
-        threads: Option<usize>,
+        threads: Option<i64>,
         hook: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Release> {
         let (form, shown) = match cells {
@@ -218,18 +229,50 @@ impl Job {
                 return Err(exception(py, &problem));
             }
         };
-        let mut start = self.start();
+        let mut start = self.start_with(seed, accept_risks);
         start.job = start.job.cells(form);
-        if let Some(seed) = seed {
-            start.job = start.job.seed(seed);
-        }
-        if accept_risks {
-            start.job = start.job.accept_risks();
-        }
         let release = Caller { threads, hook }
             .run_with_errands(py, move |progress, errands| start.run(progress, errands, kohort::Job::anonymize_with))?;
         Ok(Release { release: Arc::new(release), shown })
     }
+
+    /// Reads, anonymizes, verifies and writes a table that may be larger than memory. Gives the manifest as JSON, and columns
+    /// whose released hierarchy lists no value that the private table lacks.
+    #[pyo3(signature = (folder, n_bytes, format=None, force=false, seed=None, accept_risks=false, threads=None, hook=None))]
+    #[allow(clippy::too_many_arguments, reason = "Python gives them by name")]
+    fn write_in_cells(
+        &self,
+        py: Python<'_>,
+        folder: PathBuf,
+        n_bytes: u64,
+        format: Option<&str>,
+        force: bool,
+        seed: Option<u64>,
+        accept_risks: bool,
+        threads: Option<i64>,
+        hook: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<(String, Vec<String>)> {
+        let options = write_options(py, format, force)?;
+        let start = self.start_with(seed, accept_risks);
+        let memory = Memory::bytes(n_bytes);
+        let write = move |progress: &dyn Progress, errands: &Errands| {
+            start.run(progress, errands, |job, progress| job.write_in_cells(folder, options, memory, progress))
+        };
+        let written = Caller { threads, hook }.run_with_errands(py, write)?;
+        Ok((json::text(&written.manifest)?, written.own_values_listed))
+    }
+}
+
+/// How a release is written.
+fn write_options(py: Python<'_>, format: Option<&str>, force: bool) -> PyResult<WriteOptions> {
+    let format = match format {
+        None => None,
+        Some(word) => Some(Format::from_word(word).ok_or_else(|| {
+            let known: Vec<&str> = Format::ALL.iter().map(|format| format.extension()).collect();
+            exception(py, &input(format!("format='{word}': no such format"), format!("use {}", known.join(", "))))
+        })?),
+    };
+    Ok(WriteOptions { format, existing: if force { Existing::Replace } else { Existing::Refuse } })
 }
 
 /// The form of quasi cells in memory.
@@ -277,7 +320,7 @@ impl Release {
     fn tables(
         &self,
         py: Python<'_>,
-        threads: Option<usize>,
+        threads: Option<i64>,
         hook: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Vec<(String, ArrowTable)>> {
         let (release, shown) = (Arc::clone(&self.release), self.shown);
@@ -299,20 +342,12 @@ impl Release {
         folder: PathBuf,
         format: Option<&str>,
         force: bool,
-        threads: Option<usize>,
+        threads: Option<i64>,
         hook: Option<Bound<'_, PyAny>>,
     ) -> PyResult<String> {
-        let format = match format {
-            None => None,
-            Some(word) => Some(Format::from_word(word).ok_or_else(|| {
-                let known: Vec<&str> = Format::ALL.iter().map(|format| format.extension()).collect();
-                exception(py, &input(format!("format='{word}': no such format"), format!("use {}", known.join(", "))))
-            })?),
-        };
-        let existing = if force { Existing::Replace } else { Existing::Refuse };
+        let options = write_options(py, format, force)?;
         let release = Arc::clone(&self.release);
-        let write =
-            move |progress: &dyn Progress| release.write_with(folder, WriteOptions { format, existing }, progress);
+        let write = move |progress: &dyn Progress| release.write_with(folder, options, progress);
         json::text(&Caller { threads, hook }.run(py, write)?)
     }
 

@@ -21,7 +21,7 @@ mod _kohort {
 
     #[pymodule_export]
     use crate::functions::{
-        audit, bar_chart, check, estimate, histogram, pair_chart, suggest, tree, tree_of_values, verify,
+        audit, bar_chart, check, estimate, histogram, pair_chart, schema, suggest, tree, tree_of_values, verify,
     };
     #[pymodule_export]
     use crate::job::{Job, Release};

@@ -26,7 +26,7 @@ def test_every_parameter_is_listed_and_no_other_is_taken(people, roles):
     of_call = inspect.signature(kohort.anonymize).parameters
     assert list(of_spec)[:4] == ["data", "k", "preset", "person"] and len(of_spec) == 26
     assert list(of_call) == [*of_spec, "cells", "accept_risks", "threads", "progress"]
-    assert str(of_call["k"]) == "k: 'int | None' = None" and str(of_call["cells"]) == "cells: 'str' = 'labels'"
+    assert str(of_call["k"]) == "k: 'int | None' = None" and str(of_call["cells"]) == "cells: 'Cells' = 'labels'"
     with pytest.raises(TypeError, match="unexpected keyword argument 'kay'"):
         kohort.anonymize(people, **roles, kay=3)
     with pytest.raises(TypeError, match="unexpected keyword argument 'cells'"):
