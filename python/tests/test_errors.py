@@ -58,6 +58,17 @@ def test_an_unreachable_requirement_has_fields(people, roles):
     assert (caught.value.reason, caught.value.column) == ("too_frequent", "disease")
 
 
+def test_numbers_that_are_none_of_a_spec_are_refused(people, roles):
+    for k in (0, -1, 2.5, True, "5", 2**70):
+        with pytest.raises(kohort.InputError):
+            kohort.anonymize(people, **{**roles, "k": k})
+    for threads in (0, -1):
+        with pytest.raises(kohort.InputError, match=f"threads={threads}"):
+            kohort.anonymize(people, **roles, threads=threads)
+        with pytest.raises(kohort.InputError, match=f"threads={threads}"):
+            kohort.check(people, quasi="age", threads=threads)
+
+
 def test_every_problem_of_a_spec_is_said_at_once(people, roles):
     with pytest.raises(kohort.InputError) as caught:
         kohort.anonymize(people, **{**roles, "k": 0}, algorithm="magic", max_suppressed=2.0)

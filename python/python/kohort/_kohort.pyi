@@ -1,12 +1,33 @@
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, final
+
+from typing_extensions import Self
+
+__all__ = [
+    "ArrowTable",
+    "Job",
+    "Release",
+    "__version__",
+    "audit",
+    "bar_chart",
+    "check",
+    "estimate",
+    "histogram",
+    "pair_chart",
+    "schema",
+    "suggest",
+    "tree",
+    "tree_of_values",
+    "verify",
+]
 
 __version__: str
 
 _Path = str | os.PathLike[str]
 _Hook = Callable[[str, int, int], Any] | None
 
+@final
 class ArrowTable:
     """A table in memory. pyarrow, polars, pandas, DuckDB and others take it as it is."""
 
@@ -23,8 +44,9 @@ class ArrowTable:
     def types(self) -> list[str]: ...
     def write_arrow(self, path: _Path) -> None: ...
 
+@final
 class Job:
-    def __init__(self, document: dict[str, Any], folder: _Path) -> None: ...
+    def __new__(cls, document: dict[str, Any], folder: _Path) -> Self: ...
     @staticmethod
     def from_text(text: str, file: _Path) -> Job: ...
     @property
@@ -56,6 +78,7 @@ class Job:
         hook: _Hook = None,
     ) -> tuple[str, list[str]]: ...
 
+@final
 class Release:
     @property
     def manifest(self) -> str: ...

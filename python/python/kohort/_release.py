@@ -62,10 +62,13 @@ class Described:
         raise NotImplementedError
 
     def _in_words(self) -> str:
-        persons = self.manifest["persons"]
+        persons, audiences = self.manifest["persons"], self.manifest.get("audiences") or {}
+        reached = self.manifest["achieved"].get("audiences", {})
+        asked = ", ".join(f"{name}: k = {said['k']} asked, {reached[name]} reached" for name, said in audiences.items())
+        of_everybody = f"k = {self.manifest['requirement']['k']} asked, {self.k} reached"
         return (
-            f"k = {self.manifest['requirement']['k']} asked, {self.k} reached; {persons['out']} of {persons['in']} "
-            f"persons in {self.manifest['classes']} classes; loss {self.loss['lm']:.4f}; verified"
+            f"{asked or of_everybody}; {persons['out']} of {persons['in']} persons in {self.manifest['classes']} classes; "
+            f"loss {self.loss['lm']:.4f}; verified"
         )
 
 
@@ -223,22 +226,7 @@ class Release(Described):
 def shown(release: Described, charts: list[str]) -> list[str]:
     """What a notebook shows of a release, ``charts`` after the others."""
     manifest = release.manifest
-    achieved, asked = manifest["achieved"], manifest["requirement"]
     persons = manifest["persons"]
-    rows: list[tuple[Any, ...]] = [("k (persons in the smallest class)", asked["k"], achieved["k"])]
-    for audience, reached in achieved.get("audiences", {}).items():
-        rows.append((f"k for audience {audience}", manifest["audiences"][audience]["k"], reached))
-    if achieved.get("collusion_k") is not None:
-        rows.append(("k if all audiences collude", asked.get("collusion_k"), achieved["collusion_k"]))
-    for column, measured in achieved["sensitive"].items():
-        settings = asked["sensitive"].get(column, {})
-        for key, setting in settings.items():
-            reached = measured.get("t_by_distance") if key == "t" else None
-            reached = reached if reached is not None else measured.get(key)
-            if key != "distance":
-                rows.append((f"{column}: {key}", _setting(setting), reached if reached is not None else "met"))
-        if not settings:
-            rows.append((f"{column}: l (distinct values)", None, measured["l"]))
     summary = (
         f"<p><b>Release</b>, verified. {number(persons['out'])} of {number(persons['in'])} persons in "
         f"{number(manifest['classes'])} classes, {number(persons['suppressed'])} left out, by {manifest['algorithm']}. "
@@ -246,7 +234,7 @@ def shown(release: Described, charts: list[str]) -> list[str]:
     )
     parts = [
         summary,
-        table(("requirement", "asked", "reached"), rows),
+        table(("requirement", "asked", "reached"), _requirements(manifest)),
         risk_chart(manifest["risk"]),
         loss_chart(manifest["loss"]["columns"]),
         *charts,
@@ -254,6 +242,48 @@ def shown(release: Described, charts: list[str]) -> list[str]:
     parts += [f"<p>note: {_escaped(note)}</p>" for note in release.notes]
     parts += [f'<p class="no">accepted risk: {_escaped(risk)}</p>' for risk in release.accepted_risks]
     return parts
+
+
+def _requirements(manifest: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """Everything that was asked, what was asked of it, and what was reached."""
+    achieved, asked = manifest["achieved"], manifest["requirement"]
+    rows: list[tuple[Any, ...]] = []
+    audiences = manifest.get("audiences") or {}
+    if not audiences:
+        rows.append(("k (persons in the smallest class)", asked["k"], achieved["k"]))
+    for audience, said in audiences.items():
+        rows.append((f"k for audience {audience}", said["k"], achieved["audiences"][audience]))
+        rows += _of_columns(said.get("sensitive", {}), achieved.get("learned", {}).get(audience, {}), f"{audience}, ")
+    coalitions = asked.get("coalitions", {})
+    for coalition, said in coalitions.items():
+        reached = achieved["coalitions"][coalition]
+        who = f"{' and '.join(said['audiences'])} together"
+        if said.get("k") is not None:
+            rows.append((f"k for {who}", said["k"], reached["k"]))
+        rows += _of_columns(said.get("sensitive", {}), reached["sensitive"], f"{who}, ")
+    if achieved.get("collusion_k") is not None and not coalitions:
+        rows.append(("k if all audiences collude", asked.get("collusion_k"), achieved["collusion_k"]))
+    if asked.get("person_k"):
+        rows.append(("each person's own k", "yes", "met"))
+    if asked.get("delta_presence"):
+        rows.append(("share of private persons in a class", _setting(asked["delta_presence"]), "met"))
+    for column, measured in achieved["sensitive"].items():
+        settings = asked["sensitive"].get(column)
+        rows += _of_columns({column: settings}, {column: measured}) if settings else [(f"{column}: l (distinct values)", None, measured["l"])]
+    return rows
+
+
+def _of_columns(asked: Mapping[str, Any], reached: Mapping[str, Any], who: str = "") -> list[tuple[Any, ...]]:
+    """The requirements on some columns. What is not measured was met, or there would be no release."""
+    rows = []
+    for column, settings in asked.items():
+        measured = reached.get(column, {})
+        for key, setting in settings.items():
+            value = measured.get("t_by_distance") if key == "t" else None
+            value = value if value is not None else measured.get(key)
+            if key != "distance":
+                rows.append((f"{who}{column}: {key}", _setting(setting), value if value is not None else "met"))
+    return rows
 
 
 def _sizes(counts: Mapping[str, Any]) -> list[tuple[int, int]]:
