@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::capsule::Rows;
 use crate::document::builder;
 use crate::errors::{exception, input};
+use crate::held::Held;
 use crate::job::Job;
 use crate::json;
 use crate::work::Caller;
@@ -64,7 +65,11 @@ pub(crate) fn check(
     let source = Source::of(source)?;
     let checked = Caller { threads, hook }.run(py, move |progress| match source {
         Source::File(path) => check.file(path, progress),
-        Source::Rows(rows) => check.batches(&rows.read()?, progress),
+        Source::Rows(rows) => {
+            let rows = rows.read()?;
+            let _held = Held::new(&rows);
+            check.batches(&rows, progress)
+        }
     })?;
     Ok(json::findings(&checked.findings, &checked.unmet).to_string())
 }
@@ -175,7 +180,11 @@ pub(crate) fn suggest(
     let source = Source::of(source)?;
     let found = Caller { threads, hook }.run(py, move |progress| match source {
         Source::File(path) => kohort::suggest(path, progress),
-        Source::Rows(rows) => kohort::suggest_batches(&name, &rows.read()?, progress),
+        Source::Rows(rows) => {
+            let rows = rows.read()?;
+            let _held = Held::new(&rows);
+            kohort::suggest_batches(&name, &rows, progress)
+        }
     })?;
     let Suggestions { table, settings, person, columns } = &found;
     let column = |Suggestion { name, role, settings, reason }: &Suggestion| {

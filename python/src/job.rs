@@ -16,6 +16,7 @@ use crate::capsule::Rows;
 use crate::document::builder;
 use crate::errors::{exception, input};
 use crate::frame::{Frame, Thrifty};
+use crate::held::Held;
 use crate::json;
 use crate::midpoint::midpoints;
 use crate::table::ArrowTable;
@@ -28,16 +29,19 @@ pub(crate) struct Job {
     toml: String,
     /// Tables that are handed over column by column when the job is done, by the file that each of them replaces.
     frames: Vec<(PathBuf, Arc<Frame>)>,
+    /// Tables that were handed over as a whole.
+    wholes: Vec<Batches>,
 }
 
 impl Job {
     fn with(&self, job: kohort::Job) -> Job {
-        Job { job, toml: self.toml.clone(), frames: self.frames.clone() }
+        Job { job, toml: self.toml.clone(), frames: self.frames.clone(), wholes: self.wholes.clone() }
     }
 
     /// What a job is done with, once somebody runs errands for it.
     pub(crate) fn start(&self) -> JobStart {
-        JobStart { job: self.job.clone(), frames: self.frames.clone() }
+        let held = self.wholes.iter().map(Held::new).collect();
+        JobStart { job: self.job.clone(), frames: self.frames.clone(), held }
     }
 
     fn start_with(&self, seed: Option<u64>, accept_risks: bool) -> JobStart {
@@ -69,6 +73,7 @@ impl Job {
 pub(crate) struct JobStart {
     job: kohort::Job,
     frames: Vec<(PathBuf, Arc<Frame>)>,
+    held: Vec<Held>,
 }
 
 impl JobStart {
@@ -81,22 +86,29 @@ impl JobStart {
     ) -> Result<T, Error> {
         let frames = self.frames.iter().map(|(_, frame)| Arc::clone(frame)).collect();
         let progress = Thrifty { progress, errands, frames };
-        work(&self.job(errands)?, &progress)
+        let JobStart { job, frames, held } = self;
+        let done = work(&with_frames(job, frames, errands)?, &progress);
+        drop(held);
+        done
     }
+}
 
-    fn job(self, errands: &Errands) -> Result<kohort::Job, Error> {
-        let mut job = self.job;
-        for (file, frame) in self.frames {
-            let table = job.spec().tables.iter().find(|table| table.file == file);
-            let released: Vec<bool> =
-                frame.names().iter().map(|name| table.is_some_and(|table| is_released(table, name))).collect();
-            refuse_unreadable(&file, &frame, &released, errands)?;
-            let unfit = move |position: usize, rows: &Batches| if released[position] { unfit(rows, 0) } else { None };
-            let columns = frame.columns(errands, unfit);
-            job = job.instead_of_columns(file, columns);
-        }
-        Ok(job)
+/// The job with frames that are handed over by errands.
+fn with_frames(
+    mut job: kohort::Job,
+    frames: Vec<(PathBuf, Arc<Frame>)>,
+    errands: &Errands,
+) -> Result<kohort::Job, Error> {
+    for (file, frame) in frames {
+        let table = job.spec().tables.iter().find(|table| table.file == file);
+        let released: Vec<bool> =
+            frame.names().iter().map(|name| table.is_some_and(|table| is_released(table, name))).collect();
+        refuse_unreadable(&file, &frame, &released, errands)?;
+        let unfit = move |position: usize, rows: &Batches| if released[position] { unfit(rows, 0) } else { None };
+        let columns = frame.columns(errands, unfit);
+        job = job.instead_of_columns(file, columns);
     }
+    Ok(job)
 }
 
 /// Refuses columns that are not released and can't be handed over either: whoever has them meant something else.
@@ -149,14 +161,14 @@ impl Job {
     fn new(py: Python<'_>, document: &Bound<'_, PyDict>, folder: PathBuf) -> PyResult<Job> {
         let builder = builder(document)?.folder(folder);
         let job = builder.build().map_err(|error| exception(py, &error))?;
-        Ok(Job { job, toml: builder.to_toml(), frames: Vec::new() })
+        Ok(Job { job, toml: builder.to_toml(), frames: Vec::new(), wholes: Vec::new() })
     }
 
     /// A job for the text of a spec file, whose path messages name.
     #[staticmethod]
     fn from_text(py: Python<'_>, text: String, file: PathBuf) -> PyResult<Job> {
         let job = kohort::Job::from_text(&text, file).map_err(|error| exception(py, &error))?;
-        Ok(Job { job, toml: text, frames: Vec::new() })
+        Ok(Job { job, toml: text, frames: Vec::new(), wholes: Vec::new() })
     }
 
     /// The spec as a file holds it.
@@ -193,7 +205,9 @@ impl Job {
         let rows = Rows::of(rows)?;
         let batches = Caller { threads, hook }.run(py, move |_| rows.read())?;
         self.refuse_unfit(&file, &batches).map_err(|error| exception(py, &error))?;
-        Ok(self.with(self.job.clone().instead_of(file, batches)))
+        let mut job = self.with(self.job.clone().instead_of(file, batches.clone()));
+        job.wholes.push(batches);
+        Ok(job)
     }
 
     /// The same for a table that is handed over column by column, by an object with `names`, `column(position)` and
