@@ -204,6 +204,17 @@ def test_the_words_of_a_failing_producer_are_not_passed_on(roles):
         assert "CANARY" not in str(caught.value)
 
 
+def test_rows_that_are_null_are_refused_and_what_lies_below_them_is_not_read():
+    columns = [pa.array([20, 21, 22] * 4), pa.array(["flu", "CANARY", "cold"] * 4)]
+    rows = pa.StructArray.from_arrays(columns, names=["age", "disease"], mask=pa.array([False, True, False] * 4))
+    for data, error in ((rows, TypeError), (pa.chunked_array([rows]), kohort.InputError)):
+        with pytest.raises(error) as caught:
+            kohort.anonymize(data, k=2, quasi="age", sensitive="disease")
+        assert "CANARY" not in str(caught.value)
+    whole = pa.chunked_array([pa.StructArray.from_arrays(columns, names=["age", "disease"])])
+    assert kohort.check(whole, quasi="age").k == 4
+
+
 def test_a_missing_library_is_named(people, roles, monkeypatch):
     import builtins
 

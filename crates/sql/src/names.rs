@@ -44,7 +44,7 @@ impl Names {
         self.texts.len()
     }
 
-    /// Lets a text be found that is new.
+    /// Adds a new text to the table in which texts are found.
     fn insert(&mut self, number: u32) {
         let hash = |&number: &u32| self.hasher.hash_one(self.texts.get(number));
         self.numbers.insert_unique(hash(&number), number, hash);

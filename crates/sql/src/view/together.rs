@@ -260,7 +260,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whoever_looks_at_all_persons_finds_the_same_crowds(said in views()) {
+        fn looking_at_all_persons_finds_the_same_crowds(said in views()) {
             prop_assert_eq!(smallest(&said), smallest_by_looking(&said));
         }
     }
@@ -288,14 +288,14 @@ mod tests {
     }
 
     #[test]
-    fn who_is_missing_is_told_apart_by_it() {
+    fn a_person_missing_from_a_view_is_told_apart_by_that() {
         let all = view(&[("a", 0, 2), ("b", 0, 2), ("c", 0, 2)]);
         let most = view(&[("a", 0, 2), ("b", 0, 2)]);
         assert_eq!(smallest(&vec![all, most]), Some(1));
     }
 
     #[test]
-    fn who_changed_is_told_apart_from_who_did_not() {
+    fn changed_persons_are_told_apart_from_unchanged_ones() {
         let classes = view(&[("a", 0, 2), ("b", 0, 2), ("c", 1, 2), ("d", 1, 2), ("e", 1, 2), ("f", 1, 2)]);
         let changed = |names: &[&str]| {
             let change = |person: &String| (BTreeSet::from([u32::from(names.contains(&person.as_str()))]), 2);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_no_class_hides_nobody() {
+    fn a_person_who_asks_for_no_class_hides_nobody() {
         let in_class = view(&[("a", 0, 2), ("b", 0, 2)]);
         let alone = view(&[("a", 0, 0), ("b", 1, 2), ("c", 1, 2)]);
         assert_eq!(smallest(&vec![alone.clone()]), None);

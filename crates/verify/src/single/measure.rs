@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_t_be_counted_is_refused() {
+    fn tables_that_can_t_be_counted_are_refused() {
         let mut nameless = clinic();
         nameless.columns[ID].ids[2] = NULL;
         let violations = measure(&nameless, &[AGE], &[], &[]).unwrap_err().0;

@@ -101,7 +101,7 @@ fn replaced_by(session: &Session, statement: &ViewStatement) -> Result<Option<Ar
 
 pub(crate) async fn refresh_view(session: &Session, name: &str, how: Refresh) -> Result<Outcome, SqlError> {
     if session.shared.view(name).is_none() {
-        // Boxed, because it runs kept statements and this is a statement.
+        // Boxed, because this runs kept statements, and running one can lead here again.
         Box::pin(folder::restore_lost(session, name)).await?;
     }
     let view = session.shared.known_view(name)?;

@@ -116,7 +116,7 @@ fn a_p3p_policy_becomes_a_table_of_choices_once_its_retentions_have_a_length() {
 }
 
 #[test]
-fn what_p3p_leaves_open_is_not_guessed() {
+fn settings_that_p3p_leaves_open_are_not_guessed() {
     insta::assert_snapshot!(import("xml", P3P, Some(5)).unwrap_err(), @r#"
     policy.xml: the retention 'stated-purpose' has no definite length
     import a TOML file that says p3p = "policy.xml", a k, and under [retention] stated-purpose = 365

@@ -316,7 +316,7 @@ fn other_queries_are_planned() {
 }
 
 #[test]
-fn who_came_later_is_found_with_those_who_were_there() {
+fn persons_who_came_later_are_found_with_earlier_ones() {
     let folder = tempfile::tempdir().unwrap();
     let n_found = async |engine: &Engine| {
         point(&engine.session(Role::Analyst), "SELECT * FROM v WHERE age = 21").await.unwrap().num_rows()
@@ -339,7 +339,7 @@ fn who_came_later_is_found_with_those_who_were_there() {
 }
 
 #[test]
-fn who_left_is_not_found_any_more() {
+fn persons_who_left_are_not_found_any_more() {
     for (changes, n_left) in [("DEPARTURES BATCH", 4), ("DEPARTURES WITHDRAW", 0)] {
         let folder = tempfile::tempdir().unwrap();
         let tables = format!(
