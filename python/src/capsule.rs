@@ -137,7 +137,9 @@ fn handed_over<'py>(object: &Bound<'py, PyAny>, method: &str) -> PyResult<Bound<
 }
 
 fn unreadable_type() -> PyErr {
-    PyTypeError::new_err("the table has a column of a type that can't be read, or was read by somebody else already")
+    PyTypeError::new_err(
+        "this is no table, or has a column of a type that can't be read, or was read by somebody else already: give a table",
+    )
 }
 
 /// Rows for Python: a capsule with a stream of them.

@@ -70,6 +70,7 @@
 mod audit;
 mod builder;
 mod check;
+mod counts;
 mod described;
 mod error;
 mod estimate;
@@ -90,6 +91,7 @@ pub use builder::{
     Table,
 };
 pub use check::{Check, Checked};
+pub use counts::{counts, has_sizes, hides_persons};
 pub use error::{Error, Report};
 pub use estimate::{Estimate, EstimateOptions, ValueCount, Widths, estimate};
 pub use in_cells::{Memory, WrittenInCells};

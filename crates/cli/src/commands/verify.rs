@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use kohort::model::{Coalition, Manifest};
-use kohort::{Job, Verification};
+use kohort::{Job, Verification, counts};
 
 use super::{Counting, Output, Verdict};
 use crate::failure::Failure;
@@ -76,7 +76,7 @@ impl Verify {
                 text
             }
             Output::Json => {
-                let mut object = findings::object(found);
+                let mut object = counts(found);
                 object.insert("verified".to_owned(), (*verdict != kohort::Verdict::NotMet).into());
                 object.insert("verdict".to_owned(), verdict.word().into());
                 object.insert("against".to_owned(), self.against.is_some().into());
