@@ -75,9 +75,11 @@ mod error;
 mod estimate;
 mod expression;
 mod in_cells;
+mod in_parts;
 mod job;
 mod make;
 mod manifest;
+mod memory;
 mod previous;
 mod release;
 mod suggest;
@@ -92,13 +94,16 @@ pub use builder::{
 pub use check::{Check, Checked};
 pub use error::{Error, Report};
 pub use estimate::{Estimate, EstimateOptions, ValueCount, Widths, estimate};
-pub use in_cells::{Memory, WrittenInCells};
+pub use in_cells::{PlannedCells, WrittenInCells};
 pub use job::Job;
 pub use make::make_hierarchy;
 pub use manifest::sensitive_columns;
+pub use memory::Memory;
 pub use release::Release;
 pub use suggest::{Setting, Suggestion, Suggestions, suggest, suggest_batches};
-pub use verification::{Verdict, Verification, verify, verify_against, verify_against_with, verify_with};
+pub use verification::{
+    Verdict, Verification, verify, verify_against, verify_against_with, verify_with, verify_within,
+};
 pub use wording::{Parameter, Words};
 
 /// The vocabulary: specs, manifests, hierarchies, requirements.

@@ -22,6 +22,7 @@ use super::error::WriteError;
 use super::listing::{listing_name, write_listing};
 use super::stream::Target;
 use super::table::{read_back, write_table};
+use crate::cells::remove_abandoned;
 use crate::digest::sha256_of_file;
 use crate::read::{Original, read_listing_file};
 use crate::{ColumnManifests, Format, Private};
@@ -138,6 +139,7 @@ impl Partial {
     pub(crate) fn beside(folder: &Path, options: WriteOptions) -> Result<Partial, WriteError> {
         check_target(folder, options.existing)?;
         let (parent, _) = split_target(folder)?;
+        remove_abandoned(parent);
         // Other users can't look into the partial folder before it is verified. The release inside has the usual permissions.
         let partial =
             tempfile::Builder::new().prefix(".kohort-partial-").tempdir_in(parent).map_err(WriteError::io(parent))?;
