@@ -1,5 +1,6 @@
 //! [`Check`]: counts which requirements a table satisfies, whoever made it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use kohort_io::{
@@ -78,7 +79,11 @@ impl Check {
         }
         let of_requirements = self.requirements.iter().filter_map(|requirement| requirement.column());
         let names = self.quasi.iter().chain(&self.sensitive).cloned().chain(of_requirements.map(str::to_owned));
-        let (path, options, names) = (path.as_ref(), CheckOptions::default(), names.collect());
+        let (path, options, names): (_, _, BTreeSet<String>) =
+            (path.as_ref(), CheckOptions::default(), names.collect());
+        if names.is_empty() {
+            return Err(Error::input("there is no column to count", "name columns that others could know"));
+        }
         let mut counted = CountedTable::count(path, &options, &names, memory.of_texts(), progress)?;
         let quasi = positions(path, &counted.table, &self.quasi)?;
         let sensitive = positions(path, &counted.table, &self.sensitive)?;

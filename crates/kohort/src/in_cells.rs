@@ -178,6 +178,7 @@ impl Job {
         })?;
         note(&mut verifier, &mut waiting);
         store.flush()?;
+        drop(rows);
         let groups: Vec<(usize, Table)> =
             groups.into_iter().map(|Group { column, rows, .. }| (column, with_ids(&loaded.table, rows))).collect();
         let risks_before = self.judge(risks.before(&groups, &requirements))?;

@@ -21,6 +21,9 @@ pub(crate) fn count_in_parts(
     folder: &Path,
     progress: &dyn Progress,
 ) -> Result<Result<Option<Findings>, Violations>, Error> {
+    if counted.n_rows >= u64::from(u32::MAX) {
+        return Err(Error::input("a table of more than 4294967294 rows can't be counted", "count parts of it"));
+    }
     // Each row has its number as one more column, so that messages can name it.
     let n_columns = counted.table.columns.len() + 1;
     let n_parts = counted.n_rows.div_ceil(memory.rows_of_part(n_columns)).max(1);

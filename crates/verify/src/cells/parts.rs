@@ -90,6 +90,12 @@ impl PartsCounter {
     pub fn finish(self) -> Option<Findings> {
         let mut found = joined_findings(self.parts)?;
         found.skipped.extend(self.skipped);
+        // A requirement may hold in the first parts. All are listed in the order asked.
+        let asked = self.perspectives.requirements();
+        found.unmet.sort_by_key(|violation| match violation {
+            Violation::Unmet { requirement, .. } => asked.iter().position(|asked| asked == requirement),
+            _ => None,
+        });
         Some(found)
     }
 }

@@ -28,13 +28,16 @@ pub struct RisksInCells<'a> {
     of: Counted<'a>,
     unique: Unique,
     plain: Vec<String>,
+    /// The column that seems to name persons.
+    told_by: Option<usize>,
 }
 
 impl<'a> RisksInCells<'a> {
     /// No cell was looked at yet. `table` has every distinct text of the whole table, and `counts` has, for each column, the
     /// number of rows that hold each text, by its id, and at the end the number of nulls.
     pub fn new(table: &'a Table, counts: &'a [Vec<u64>], n_rows: u64) -> Self {
-        RisksInCells { of: Counted { table, counts, n_rows }, unique: Unique::default(), plain: Vec::new() }
+        let of = Counted { table, counts, n_rows };
+        RisksInCells { of, unique: Unique::default(), plain: Vec::new(), told_by: None }
     }
 
     /// The columns that may name persons with several rows, by the number of their values.
@@ -48,17 +51,18 @@ impl<'a> RisksInCells<'a> {
     }
 
     /// Risks that the private table shows by itself. `groups` has for some columns a table of all rows of some of their values.
-    pub fn before(&self, groups: &[(usize, Table)], requirements: &[Requirement]) -> Vec<BlatantRisk> {
+    pub fn before(&mut self, groups: &[(usize, Table)], requirements: &[Requirement]) -> Vec<BlatantRisk> {
         let Counted { table, counts, n_rows } = self.of;
         if n_rows < FEWEST_PERSONS as u64 {
             return Vec::new();
         }
         let is_quasi = |column: &Column| column.role == Role::Quasi;
         let named = groups.iter().find(|(column, rows)| names_persons(rows, *column, is_quasi, Followers::MOST));
+        self.told_by = named.map(|(column, _)| *column);
         let mut risks: Vec<BlatantRisk> = Vec::new();
-        risks.extend(named.map(|(column, _)| BlatantRisk::RowsAreNotPersons {
-            column: table.columns[*column].name.clone(),
-            n_persons: table.columns[*column].texts.len() as u64,
+        risks.extend(self.told_by.map(|column| BlatantRisk::RowsAreNotPersons {
+            column: table.columns[column].name.clone(),
+            n_persons: self.n_persons(),
             n_rows,
         }));
         let sensitive = table.columns.iter().zip(counts).filter(|(column, _)| column.role == Role::Sensitive);
@@ -72,8 +76,9 @@ impl<'a> RisksInCells<'a> {
     /// Takes note of a cell and its release.
     pub fn add(&mut self, cell: &Table, released: &ReleasedTable) {
         self.plain = plain_columns(cell, released).map(|column| column.name.clone()).collect();
-        let each = Persons { of_row: None, n: cell.n_rows, told_by: None };
-        let Unique { by_quasi, by_quasi_and_plain } = unique_by_plain(cell, released, &each);
+        let of_row = self.told_by.map(|column| cell.columns[column].ids.clone());
+        let persons = Persons { of_row, n: cell.n_rows, told_by: None };
+        let Unique { by_quasi, by_quasi_and_plain } = unique_by_plain(cell, released, &persons);
         self.unique.by_quasi += by_quasi;
         self.unique.by_quasi_and_plain += by_quasi_and_plain;
     }
@@ -94,8 +99,12 @@ impl<'a> RisksInCells<'a> {
         let (of_persons, of_values): (Vec<_>, Vec<_>) =
             before.into_iter().partition(|risk| matches!(risk, BlatantRisk::RowsAreNotPersons { .. }));
         risks.extend(of_persons);
-        risks.extend(self.unique.risk(self.plain.clone(), n_rows).filter(|_| is_checked));
+        risks.extend(self.unique.risk(self.plain.clone(), self.n_persons()).filter(|_| is_checked));
         risks.extend(of_values);
         risks
+    }
+
+    fn n_persons(&self) -> u64 {
+        self.told_by.map_or(self.of.n_rows, |column| self.of.table.columns[column].texts.len() as u64)
     }
 }
