@@ -52,7 +52,8 @@
 //! | release one table | [`Table`] |
 //! | release many tables, to several audiences, or beside a register | [`JobBuilder`], or a spec file and [`Job::read`] |
 //! | write, print, or get Arrow batches | [`Release`] |
-//! | release a table that is larger than memory | [`Job::write_in_cells`] |
+//! | release a table that is larger than memory | [`Job::write_in_cells`], [`Job::plan_in_cells`] |
+//! | count a table or a release that is larger than memory | [`Check::file_within`], [`verify_within`] |
 //! | count a release again, as its readers or its publisher | [`verify`], [`verify_against`] |
 //! | measure any table, also another tool's output | [`Check`] |
 //! | read several releases of the same persons together | [`Audit`] |

@@ -24,6 +24,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use tempfile::TempDir;
 
 use crate::WriteError;
+use crate::write::private_folder;
 
 const PREFIX: &str = ".kohort-cells-";
 const LOCK: &str = "lock";
@@ -59,7 +60,7 @@ impl Spill {
         if let Some(n_free) = free_bytes(parent).filter(|&n_free| n_free < n_bytes) {
             return Err(WriteError::NoSpace { path: parent.to_owned(), n_bytes, n_free });
         }
-        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent).map_err(WriteError::io(parent))?;
+        let folder = private_folder(PREFIX, parent).map_err(WriteError::io(parent))?;
         let lock = locked(folder.path()).map_err(WriteError::io(parent))?;
         let mut key = [0; 32];
         let random = SystemRandom::new().fill(&mut key).map_err(|_| io::Error::other("no random numbers"));
