@@ -215,7 +215,7 @@ fn with_persons(n_persons: u64) -> String {
 fn risks_are_found_in_cells_as_in_memory() {
     let codes = |refused: Error| {
         let Error::Risks(risks) = refused else { panic!("{refused}") };
-        risks.iter().map(|risk| risk.code()).collect::<Vec<_>>()
+        risks.iter().map(kohort::verifier::BlatantRisk::code).collect::<Vec<_>>()
     };
     let one_per_row: Vec<String> = table(&mut Dice(6), 400)
         .into_iter()
