@@ -115,24 +115,25 @@ fn rows_of_a_killed_run_stay_encrypted_and_are_removed_by_the_next() {
         let is_wanted = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with(beginning);
         let folders = beside(&folder).into_iter().filter(is_wanted);
         let files = folders.filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
-        files.map(|file| file.path()).filter(|path| path.file_name().is_some_and(|name| name != "lock")).collect()
+        let is_rows = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "cell" || ending == "csv");
+        files.map(|file| file.path()).filter(is_rows).collect()
     };
-    // Killed while rows go to their cells, and while the file is written or verified.
-    for phase in [".kohort-cells-", ".kohort-partial-"] {
+    // The cells that a run leaves which is killed as soon as a folder has rows; none if it was faster.
+    let cells_of_killed = |phase: &str| -> Vec<PathBuf> {
         let mut child = Command::new(env!("CARGO_BIN_EXE_kohort"))
-            .args(["anonymize", "release.toml", "--memory", "4MB", "-o", "out"])
+            .args(["anonymize", "release.toml", "--memory", "4MB", "--force", "-o", "out"])
             .current_dir(folder.path(""))
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        while files_in(phase).is_empty() {
-            assert!(child.try_wait().unwrap().is_none(), "the run ended before its rows were on the disk");
-        }
+        while files_in(phase).is_empty() && child.try_wait().unwrap().is_none() {}
         child.kill().unwrap();
-        assert!(!child.wait().unwrap().success());
-        assert!(!folder.path("out").exists());
-        let cells = files_in(".kohort-cells-");
-        assert!(!cells.is_empty());
+        if child.wait().unwrap().success() { Vec::new() } else { files_in(".kohort-cells-") }
+    };
+    // Killed while rows go to their cells, and while the file is written or verified.
+    for phase in [".kohort-cells-", ".kohort-partial-"] {
+        let cells = (0..20).map(|_| cells_of_killed(phase)).find(|cells| !cells.is_empty());
+        let cells = cells.unwrap_or_else(|| panic!("no run was killed while there were rows in {phase}"));
         for name in cells {
             let bytes = std::fs::read(&name).unwrap();
             let is_readable = |bytes: &[u8]| bytes == b"ARROW1" || bytes == b"Schema" || bytes.starts_with(b"town");
@@ -140,7 +141,7 @@ fn rows_of_a_killed_run_stay_encrypted_and_are_removed_by_the_next() {
         }
     }
     // A job without cells removes them, too.
-    let ran = folder.run(&["anonymize", "release.toml", "-o", "out"]);
+    let ran = folder.run(&["anonymize", "release.toml", "--force", "-o", "out"]);
     assert_eq!(ran.code, 0, "{ran}");
     assert!(files_in(".kohort-cells-").is_empty());
 }
