@@ -8,8 +8,12 @@
 //!
 //! # Guarantee
 //! No two candidates hold the same rows for different levels: only the narrowest levels that hold a set are kept.
+//! # Paper
+//! the order of `[BR99]`, which divides sets by one column after the other and drops small ones
+//! # Deviations
+//! sets are also dropped by what their rows would pay
 //! # Cost
-//! for each set of the first two columns, at most `visits` times its rows
+//! at most `visits` per row, shared among the sets of the first two columns by their rows. Memory: [`HELD`] numbers per row
 
 use rayon::prelude::*;
 
@@ -24,6 +28,9 @@ const LEAST_PRICE: f64 = 0.3;
 /// The best class of a box is sought among its rows of highest price, up to this many times k, and all rows that lose more
 /// than the box costs.
 const BEST: u64 = 4;
+
+/// All candidates together hold at most this many rows for each row of the table.
+const HELD: usize = 500;
 
 /// Boxes that classes may show.
 #[derive(Default)]
@@ -83,10 +90,12 @@ impl Candidates {
             let divided = sets.par_iter().map_init(finder, |finder, set| finder.divided(set));
             sets = divided.flatten_iter().collect();
         }
+        let n_in_sets = sets.iter().map(|set| set.rows.len()).sum::<usize>().max(1);
+        let share = |per_row: usize, set: &Set| per_row * task.rows.len() / n_in_sets * set.rows.len();
         let found: Vec<Candidates> = sets
             .par_iter()
             .map_init(finder, |finder, set| {
-                finder.budget = visits * set.rows.len();
+                (finder.visits, finder.room) = (share(visits, set), share(HELD, set));
                 finder.levels.clone_from(&set.levels);
                 finder.search(&set.rows, set.cost);
                 std::mem::take(&mut finder.found)
@@ -156,7 +165,9 @@ struct Finder<'g> {
     prices: &'g [f64],
     least_share: f64,
     k: u64,
-    budget: usize,
+    /// How many visits of a row are left, and how many numbers of rows may still be kept.
+    visits: usize,
+    room: usize,
     levels: Vec<usize>,
     /// For each cell of the level being divided, how many rows it has.
     counts: Vec<u32>,
@@ -175,7 +186,8 @@ impl<'g> Finder<'g> {
             prices,
             least_share,
             k: u64::from(task.rules.k()),
-            budget: usize::MAX,
+            visits: 0,
+            room: 0,
             levels: Vec::new(),
             counts: vec![0; n_cells],
             divided: vec![Default::default(); grid.order.len()],
@@ -204,10 +216,10 @@ impl<'g> Finder<'g> {
             return;
         }
         for level in 0..self.grid.levels[depth].len() {
-            if self.budget < rows.len() || self.task.progress.is_cancelled() {
+            if self.visits < rows.len() || self.task.progress.is_cancelled() {
                 return;
             }
-            self.budget -= rows.len();
+            self.visits -= rows.len();
             self.each_part(rows, cost, depth, level, |finder, rows, cost| {
                 finder.levels.push(level);
                 finder.search(rows, cost);
@@ -286,7 +298,7 @@ impl<'g> Finder<'g> {
         if !self.grid.levels.iter().zip(&self.levels).all(is_narrowest) {
             return;
         }
-        if !self.task.stands(&mut self.tally, rows.iter().copied()) {
+        if self.room < rows.len() || !self.task.stands(&mut self.tally, rows.iter().copied()) {
             return;
         }
         let cost = bounds::width(self.task.domains, &self.task.rows.bounds(rows));
@@ -297,7 +309,7 @@ impl<'g> Finder<'g> {
             is_best
         };
         let n_best = rows.iter().take_while(is_best).count();
-        self.budget = self.budget.saturating_sub(rows.len());
+        self.room -= rows.len();
         self.found.push(cost, rows, n_best);
     }
 }

@@ -74,8 +74,9 @@ struct Changes {
 impl<'t> Packing<'t> {
     pub(super) fn new(task: &'t Task<'t>, classes: Vec<Vec<u32>>) -> Packing<'t> {
         let k = u64::from(task.rules.k()).max(1);
-        // Every class has rows of weight k at least, and an attempt opens one class before it closes others.
-        let n_places = (task.rows.n_members() as u64 / k) as usize + classes.len() + 1;
+        // Every class has at least one row, and rows of weight k.
+        let n_most = task.rows.len().min((task.rows.n_members() as u64 / k) as usize);
+        let n_places = n_most.max(classes.len()) + 1;
         let mut packing = Packing {
             task,
             k,

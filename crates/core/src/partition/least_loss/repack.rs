@@ -31,7 +31,7 @@ pub(super) struct Search {
     pub(super) steps: usize,
     /// The number of prices from which classes are made.
     pub(super) starts: usize,
-    /// How often a row may be visited while boxes are found.
+    /// How many visits of a row there are per row while boxes are found.
     pub(super) visits: usize,
 }
 
