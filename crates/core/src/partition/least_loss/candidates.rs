@@ -87,7 +87,7 @@ impl Candidates {
         let mut sets = vec![whole];
         // Sets of the first two columns are shared among threads.
         for _ in 0..2.min(grid.order.len()) {
-            let divided = sets.par_iter().map_init(finder, |finder, set| finder.divided(set));
+            let divided = sets.par_iter().map_init(finder, Finder::divided);
             sets = divided.flatten_iter().collect();
         }
         let n_in_sets = sets.iter().map(|set| set.rows.len()).sum::<usize>().max(1);
@@ -158,6 +158,14 @@ struct Set {
     levels: Vec<usize>,
 }
 
+/// Rows by their cell.
+#[derive(Clone, Default)]
+struct Divided {
+    rows: Vec<u32>,
+    /// The cells, with the ends of their rows.
+    cells: Vec<(u32, u32)>,
+}
+
 /// Finds candidates, in memory that one thread reuses from set to set.
 struct Finder<'g> {
     task: &'g Task<'g>,
@@ -171,8 +179,8 @@ struct Finder<'g> {
     levels: Vec<usize>,
     /// For each cell of the level being divided, how many rows it has.
     counts: Vec<u32>,
-    /// For each depth, rows by cell, and the cells with the ends of their rows.
-    divided: Vec<(Vec<u32>, Vec<(u32, u32)>)>,
+    /// For each depth, the rows that were divided last.
+    divided: Vec<Divided>,
     tally: Tally<'g>,
     found: Candidates,
 }
@@ -190,7 +198,7 @@ impl<'g> Finder<'g> {
             room: 0,
             levels: Vec::new(),
             counts: vec![0; n_cells],
-            divided: vec![Default::default(); grid.order.len()],
+            divided: vec![Divided::default(); grid.order.len()],
             tally: Tally::new(task.rules),
             found: Candidates::default(),
         }
@@ -239,7 +247,7 @@ impl<'g> Finder<'g> {
     ) {
         let levels = &self.grid.levels[depth];
         let Level { cell_of_row, widths } = &levels[level];
-        let (mut sorted, mut cells) = std::mem::take(&mut self.divided[depth]);
+        let Divided { rows: mut sorted, mut cells } = std::mem::take(&mut self.divided[depth]);
         cells.clear();
         for &row in rows {
             let cell = cell_of_row[row as usize];
@@ -275,7 +283,7 @@ impl<'g> Finder<'g> {
                 with(self, part, cost);
             }
         }
-        self.divided[depth] = (sorted, cells);
+        self.divided[depth] = Divided { rows: sorted, cells };
     }
 
     /// Whether the rows of highest price pay almost what a box costs them.
