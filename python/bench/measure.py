@@ -1,11 +1,12 @@
-"""Measures the package beside the command, pycanon and anonypy, and prints tables.
+"""Measures the package beside the command, pycanon and anonypy, and prints tables in Markdown.
 
     python measure.py --command KOHORT --data FOLDER [--runs N]
 
 FOLDER has `adult/adult.csv` and `census_like/persons.parquet`. Every measurement is a process of its own, so that its peak of
-memory is its own. Times are the fastest of some runs, peaks the largest. Both the call and the command include reading,
-verifying, and giving the result: a frame or a folder. The time of the call includes importing kohort, and that of the command
-starting its process. Needs Linux, pandas, polars, pyarrow, pycanon, anonypy and kohort, built with optimizations.
+memory is its own. Runs of the call and of the command alternate. Times are the fastest of them, peaks the largest; CPU is the
+time of all threads, which a busy machine disturbs least. Both the call and the command include reading, verifying, and giving
+the result: a frame or a folder. The time of the call includes importing kohort, and that of the command starting its process.
+Needs Linux, pandas, polars, pyarrow, pycanon, anonypy and kohort, built with optimizations.
 
 The command reads a file piece by piece, while a call is given a frame that is in memory as a whole, next to Python and its
 libraries. So four figures of memory are printed:
@@ -65,6 +66,18 @@ def by_check(frame, quasi, sensitive, _):
     return [found.k, found.sensitive[sensitive]["l"], round(found.sensitive[sensitive]["t"], 6)]
 
 
+def by_check_of_k(frame, quasi, *_):
+    import kohort
+
+    return [kohort.check(frame, quasi=quasi).k]
+
+
+def by_pycanon_of_k(frame, quasi, *_):
+    from pycanon import anonymity
+
+    return [int(anonymity.k_anonymity(frame, quasi))]
+
+
 def by_pycanon(frame, quasi, sensitive, _):
     from pycanon import anonymity
 
@@ -104,7 +117,9 @@ DOINGS = {
     "nothing": by_nothing,
     "package": by_package,
     "check": by_check,
+    "check of k": by_check_of_k,
     "pycanon": by_pycanon,
+    "pycanon of k": by_pycanon_of_k,
     "anonypy": by_anonypy,
 }
 
@@ -119,81 +134,102 @@ def child(doing, table, kind, given, data):
     """One measurement, in this process."""
     frame = read(table, kind, data)
     Path("/proc/self/clear_refs").write_text("5")  # The peak that the kernel counts begins again.
-    begin = time.perf_counter()
+    begin, begin_of_cpu = time.perf_counter(), time.process_time()
     result = DOINGS[doing](frame, QUASI[table], SENSITIVE[table], given)
-    seconds = time.perf_counter() - begin
+    seconds, cpu = time.perf_counter() - begin, time.process_time() - begin_of_cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"seconds": seconds, "peak": peak, "peak_of_call": status("VmHWM"), "result": result}))
+    print(json.dumps({"seconds": seconds, "cpu": cpu, "peak": peak, "peak_of_call": status("VmHWM"), "result": result}))
 
 
 def measured(doing, table, kind, given, data, runs=1):
     """The fastest run of a child, and the largest peaks."""
-    found = []
-    for _ in range(runs):
-        arguments = [sys.executable, __file__, doing, table, kind, str(given), str(data)]
-        outcome = subprocess.run(arguments, capture_output=True, text=True, check=False)
-        if outcome.returncode != 0:
-            raise SystemExit(outcome.stderr)
-        found.append(json.loads(outcome.stdout.splitlines()[-1]))
-    fastest = min(found, key=lambda run: run["seconds"])
-    return {**fastest, **{key: max(run[key] for run in found) for key in ("peak", "peak_of_call")}}
+    return summary([child_alone(doing, table, kind, given, data) for _ in range(runs)])
 
 
-def measured_command(command, file, table, algorithm, runs):
-    """The same for the command, whose time is that of the whole process."""
-    seconds, peaks = [], []
+def child_alone(doing, table, kind, given, data):
+    """One measurement, in a process of its own."""
+    arguments = [sys.executable, __file__, doing, table, kind, str(given), str(data)]
+    outcome = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    if outcome.returncode != 0:
+        raise SystemExit(outcome.stderr)
+    return json.loads(outcome.stdout.splitlines()[-1])
+
+
+def summary(runs):
+    """The least times of some runs, and the largest peaks."""
+    least = {key: min(run[key] for run in runs) for key in ("seconds", "cpu")}
+    most = {key: max(run[key] for run in runs) for key in ("peak", "peak_of_call")}
+    return {**runs[0], **least, **most}
+
+
+def command_alone(command, file, table, algorithm):
+    """One run of the command, whose time is that of the whole process."""
     flags = ["--k", "10", "--quasi", ",".join(QUASI[table]), "--sensitive", SENSITIVE[table], "--algorithm", algorithm]
-    for _ in range(runs):
-        with tempfile.TemporaryDirectory() as folder:
-            timed = (
-                "import resource, subprocess, sys, time; begin = time.perf_counter(); "
-                "subprocess.run(sys.argv[1:], check=True, stderr=subprocess.DEVNULL); "
-                "print(time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)"
-            )
-            whole = [sys.executable, "-c", timed, command, "anonymize", file, *flags, "--accept-risks", "-o", f"{folder}/out"]
-            outcome = subprocess.run([str(part) for part in whole], capture_output=True, text=True, check=True)
-            one, peak = map(float, outcome.stdout.split())
-            seconds.append(one)
-            peaks.append(peak)
-    return {"seconds": min(seconds), "peak": max(peaks)}
+    timed = (
+        "import resource, subprocess, sys, time; begin = time.perf_counter(); "
+        "subprocess.run(sys.argv[1:], check=True, stderr=subprocess.DEVNULL); seconds = time.perf_counter() - begin; "
+        "used = resource.getrusage(resource.RUSAGE_CHILDREN); "
+        "print(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        whole = [sys.executable, "-c", timed, command, "anonymize", file, *flags, "--accept-risks", "-o", f"{folder}/out"]
+        outcome = subprocess.run([str(part) for part in whole], capture_output=True, text=True, check=True)
+    seconds, cpu, peak = map(float, outcome.stdout.split())
+    return {"seconds": seconds, "cpu": cpu, "peak": peak, "peak_of_call": peak}
 
 
 def beside_command(options):
-    """Prints time and memory of the package over those of the command: 1.00 x is the same, more is worse."""
-    print("package / command        frame           time                    process              alone    kept  added  call")
+    """Prints time and memory of the package over those of the command: 1.00 is the same, more is worse."""
+    print("| table, algorithm | frame | time | ratio | CPU | ratio | process | ratio | alone | kept | added | call | ratio |")
+    print("| --- | --- " + "| ---: " * 11 + "|")
     for table in QUASI:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, f"{table}.parquet")
             measured("prepare", table, "pandas", file, options.data)
             alone = {kind: measured("nothing", table, kind, "-", options.data) for kind in FRAMES}
             for algorithm in ("mondrian", "auto"):
-                command = measured_command(options.command, file, table, algorithm, options.runs)
+                runs = {kind: [] for kind in ("command", *FRAMES)}
+                for _ in range(options.runs):
+                    runs["command"].append(command_alone(options.command, file, table, algorithm))
+                    for kind in FRAMES:
+                        runs[kind].append(child_alone("package", table, kind, algorithm, options.data))
+                command = summary(runs["command"])
                 for kind in FRAMES:
-                    found = measured("package", table, kind, algorithm, options.data, options.runs)
+                    found = summary(runs[kind])
                     peak, kept = alone[kind]["peak"], alone[kind]["result"]
                     call = found["peak_of_call"] - kept
-                    print(
-                        f"{f'{table}, {algorithm}':<24} {kind:<13}"
-                        f"{found['seconds']:6.2f} /{command['seconds']:5.2f} s {found['seconds'] / command['seconds']:5.2f} x"
-                        f"{found['peak']:6.0f} /{command['peak']:4.0f} MB {found['peak'] / command['peak']:5.2f} x"
-                        f"{peak:6.0f} MB{kept:5.0f} MB{found['peak'] - peak:5.0f} MB"
-                        f"{call:5.0f} MB {call / command['peak']:5.2f} x",
-                        flush=True,
-                    )
+                    cells = [
+                        f"{table}, {algorithm}",
+                        kind,
+                        *compared(found["seconds"], command["seconds"], "{:.2f} / {:.2f} s"),
+                        *compared(found["cpu"], command["cpu"], "{:.2f} / {:.2f} s"),
+                        *compared(found["peak"], command["peak"], "{:.0f} / {:.0f} MB"),
+                        *(f"{size:.0f} MB" for size in (peak, kept, found["peak"] - peak)),
+                        *compared(call, command["peak"], "{:.0f} / {:.0f} MB"),
+                    ]
+                    print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def compared(ours, theirs, words):
+    return words.format(ours, theirs), f"{ours / theirs:.2f}"
 
 
 def beside_others(options):
     """Prints how many times faster the package is than other packages."""
+    print("\n| what | package | CPU | other | CPU | times faster | by CPU |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for what, doing, given, other in (
-        ("check adult: k, l, t", "check", "-", "pycanon"),
-        ("anonymize adult, mondrian", "package", "mondrian", "anonypy"),
+        ("check of Adult: k", "check of k", "-", "pycanon of k"),
+        ("check of Adult: k, l and t", "check", "-", "pycanon"),
+        ("anonymize Adult, Mondrian, k = 10", "package", "mondrian", "anonypy"),
     ):
         found = measured(doing, "adult", "pandas", given, options.data, options.runs)
         beside = measured(other, "adult", "pandas", "-", options.data)
-        times = beside["seconds"] / found["seconds"]
-        print(f"{what:<27} package {found['seconds']:6.2f} s, {other} {beside['seconds']:8.2f} s: {times:.0f} times faster")
-        if doing == "check":
-            print(f"  kohort says {found['result']}, {other} {beside['result']}")
+        if other.startswith("pycanon") and found["result"] != beside["result"]:
+            raise SystemExit(f"{what}: kohort says {found['result']}, {other} {beside['result']}")
+        seconds = f"{found['seconds']:.3f} s | {found['cpu']:.3f} s | {other.split()[0]} {beside['seconds']:.2f} s | {beside['cpu']:.2f} s"
+        times = f"{beside['seconds'] / found['seconds']:.0f} | {beside['cpu'] / found['cpu']:.0f}"
+        print(f"| {what} | {seconds} | {times} |", flush=True)
 
 
 def main():

@@ -6,11 +6,12 @@
 
 use std::ffi::CStr;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
-use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
-use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
-use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray};
-use arrow_schema::{ArrowError, DataType, SchemaRef};
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, from_ffi_and_data_type};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchOptions, StructArray};
+use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use kohort::{Batches, Error};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
 use pyo3::prelude::*;
@@ -25,8 +26,51 @@ const ARRAY: &CStr = c"arrow_array";
 /// Rows that Python handed over. Creating this does not read a stream: its producer may take long, so the stream is
 /// read later, by [`Rows::read`], without holding the interpreter.
 pub(crate) enum Rows {
-    Stream(ArrowArrayStreamReader),
+    Stream(Stream),
     Batch(RecordBatch),
+}
+
+/// A stream of rows. Arrow's own reader forgets that a whole row can be null in it, and would show what lies below.
+pub(crate) struct Stream {
+    stream: FFI_ArrowArrayStream,
+    schema: SchemaRef,
+}
+
+impl Stream {
+    /// Asks the stream for its columns; `None` if it was read before, or has columns of unknown types.
+    fn of(mut stream: FFI_ArrowArrayStream) -> Option<Stream> {
+        stream.release?;
+        let get_schema = stream.get_schema?;
+        let mut schema = FFI_ArrowSchema::empty();
+        // SAFETY: the stream is not released, so its callbacks may be called with it.
+        let code = unsafe { get_schema(&raw mut stream, &raw mut schema) };
+        let schema = if code == 0 { Schema::try_from(&schema).ok()? } else { return None };
+        Some(Stream { stream, schema: Arc::new(schema) })
+    }
+
+    /// The next rows, `None` at the end. Errors don't quote the producer, because its words may hold a cell.
+    fn next(&mut self) -> Result<Option<RecordBatch>, Error> {
+        let failed =
+            || input("the table can't be read: the object that holds it failed", "read it by itself to see why");
+        let get_next = self.stream.get_next.ok_or_else(failed)?;
+        let mut array = FFI_ArrowArray::empty();
+        // SAFETY: the stream was not released when it came, and only dropping it releases it.
+        if unsafe { get_next(&raw mut self.stream, &raw mut array) } != 0 {
+            return Err(failed());
+        }
+        if array.is_released() {
+            return Ok(None);
+        }
+        let kind = DataType::Struct(self.schema.fields().clone());
+        // SAFETY: by the stream interface, each array has the stream's schema.
+        let data = unsafe { from_ffi_and_data_type(array, kind) }.map_err(|_| failed())?;
+        if data.null_count() > 0 {
+            return Err(input("whole rows of the table are null", "leave out the rows that are null"));
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(data.len()));
+        let columns = StructArray::from(data).into_parts().1;
+        RecordBatch::try_new_with_options(self.schema.clone(), columns, &options).map(Some).map_err(|_| failed())
+    }
 }
 
 impl Rows {
@@ -38,8 +82,7 @@ impl Rows {
             // SAFETY: by the PyCapsule interface, a capsule of this name points to a valid stream, which its consumer may
             // move out. The capsule is alive until the end of this block, and keeps a released stream.
             let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr()) };
-            let reader = ArrowArrayStreamReader::try_new(stream).map_err(|_| unreadable_type())?;
-            return Ok(Rows::Stream(reader));
+            return Stream::of(stream).map(Rows::Stream).ok_or_else(unreadable_type);
         }
         if object.hasattr("__arrow_c_array__")? {
             let pair = handed_over(object, "__arrow_c_array__")?.cast_into::<PyTuple>()?;
@@ -62,16 +105,16 @@ impl Rows {
         Err(PyTypeError::new_err("the object has neither __arrow_c_stream__ nor __arrow_c_array__"))
     }
 
-    /// Reads all rows. Errors don't quote the producer, because its words may hold a cell.
+    /// Reads all rows.
     pub(crate) fn read(self) -> Result<Batches, Error> {
-        let (schema, batches): (SchemaRef, Vec<RecordBatch>) = match self {
+        let (schema, batches) = match self {
             Rows::Batch(batch) => (batch.schema(), vec![batch]),
-            Rows::Stream(reader) => {
-                let schema = reader.schema();
-                let batches = reader.collect::<Result<_, ArrowError>>().map_err(|_| {
-                    input("the table can't be read: the object that holds it failed", "read it by itself to see why")
-                })?;
-                (schema, batches)
+            Rows::Stream(mut stream) => {
+                let mut batches = Vec::new();
+                while let Some(batch) = stream.next()? {
+                    batches.push(batch);
+                }
+                (stream.schema.clone(), batches)
             }
         };
         Batches::new(schema, batches).map_err(|position| {
@@ -94,7 +137,9 @@ fn handed_over<'py>(object: &Bound<'py, PyAny>, method: &str) -> PyResult<Bound<
 }
 
 fn unreadable_type() -> PyErr {
-    PyTypeError::new_err("the table has a column of a type that can't be read, or was read by somebody else already")
+    PyTypeError::new_err(
+        "this is no table, or has a column of a type that can't be read, or was read by somebody else already: give a table",
+    )
 }
 
 /// Rows for Python: a capsule with a stream of them.

@@ -6,6 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDate, PyDict, PyFloat, PyInt, PyString};
 use toml::Value;
 
+use crate::errors::{exception, input};
+
 /// A job builder with the settings of a dict. The dict must have `k` or `preset`, since there is no default k.
 pub(crate) fn builder(document: &Bound<'_, PyDict>) -> PyResult<JobBuilder> {
     let document = table(document)?;
@@ -40,7 +42,10 @@ fn value(item: &Bound<'_, PyAny>) -> PyResult<Value> {
         return Ok(table(dict)?.into());
     }
     if item.is_instance_of::<PyInt>() {
-        return Ok(item.extract::<i64>()?.into());
+        let number = item.extract::<i64>().map_err(|_| {
+            exception(item.py(), &input("a whole number of the spec is too large", "no number of a spec needs 64 bits"))
+        })?;
+        return Ok(number.into());
     }
     if item.is_instance_of::<PyFloat>() {
         return Ok(item.extract::<f64>()?.into());

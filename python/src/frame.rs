@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use kohort::{Batches, Error, LazyColumns, NotHandedOver, Progress, Report};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::capsule::Rows;
@@ -52,6 +52,7 @@ impl Frame {
             let column = frame.object.bind(py).call_method1("column", (position,));
             match column.and_then(|column| Rows::of(&column)) {
                 Ok(rows) => Ok(Ok(rows)),
+                Err(problem) if problem.is_instance_of::<PyTypeError>(py) => Ok(Err(unreadable())),
                 Err(problem) => said(py, &problem).map(Err).ok_or(problem),
             }
         });
@@ -98,6 +99,13 @@ fn said(py: Python<'_>, problem: &PyErr) -> Option<NotHandedOver> {
     let reports: Vec<(String, Option<String>)> = problem.value(py).getattr("reports").ok()?.extract().ok()?;
     let (fault, hint) = reports.into_iter().next()?;
     Some(NotHandedOver { fault, hint: hint.unwrap_or_default() })
+}
+
+fn unreadable() -> NotHandedOver {
+    NotHandedOver {
+        fault: "has a type that can't be read".to_owned(),
+        hint: "convert it to another type, or drop it".to_owned(),
+    }
 }
 
 fn said_by(error: &Error) -> NotHandedOver {

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::capsule::Rows;
 use crate::document::builder;
 use crate::errors::{exception, input};
+use crate::held::Held;
 use crate::job::Job;
 use crate::json;
 use crate::work::Caller;
@@ -48,7 +49,7 @@ pub(crate) fn check(
     source: &Bound<'_, PyAny>,
     document: &Bound<'_, PyDict>,
     has_k: bool,
-    threads: Option<usize>,
+    threads: Option<i64>,
     hook: Option<Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let spec = spec(py, document)?;
@@ -64,7 +65,11 @@ pub(crate) fn check(
     let source = Source::of(source)?;
     let checked = Caller { threads, hook }.run(py, move |progress| match source {
         Source::File(path) => check.file(path, progress),
-        Source::Rows(rows) => check.batches(&rows.read()?, progress),
+        Source::Rows(rows) => {
+            let rows = rows.read()?;
+            let _held = Held::new(&rows);
+            check.batches(&rows, progress)
+        }
     })?;
     Ok(json::findings(&checked.findings, &checked.unmet).to_string())
 }
@@ -84,7 +89,7 @@ pub(crate) fn verify(
     py: Python<'_>,
     folder: PathBuf,
     against: Option<&Bound<'_, Job>>,
-    threads: Option<usize>,
+    threads: Option<i64>,
     hook: Option<Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let start = against.map(|against| against.get().start());
@@ -126,7 +131,7 @@ pub(crate) fn audit(
     hierarchies: &Bound<'_, PyDict>,
     person: Option<String>,
     k: Option<u64>,
-    threads: Option<usize>,
+    threads: Option<i64>,
     hook: Option<Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     if k == Some(0) {
@@ -149,7 +154,7 @@ pub(crate) fn estimate(
     conditions: String,
     hierarchies: &Bound<'_, PyDict>,
     continuous: bool,
-    threads: Option<usize>,
+    threads: Option<i64>,
     hook: Option<Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let widths = if continuous { Widths::Continuous } else { Widths::Steps };
@@ -169,13 +174,17 @@ pub(crate) fn suggest(
     source: &Bound<'_, PyAny>,
     name: String,
     file: String,
-    threads: Option<usize>,
+    threads: Option<i64>,
     hook: Option<Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let source = Source::of(source)?;
     let found = Caller { threads, hook }.run(py, move |progress| match source {
         Source::File(path) => kohort::suggest(path, progress),
-        Source::Rows(rows) => kohort::suggest_batches(&name, &rows.read()?, progress),
+        Source::Rows(rows) => {
+            let rows = rows.read()?;
+            let _held = Held::new(&rows);
+            kohort::suggest_batches(&name, &rows, progress)
+        }
     })?;
     let Suggestions { table, settings, person, columns } = &found;
     let column = |Suggestion { name, role, settings, reason }: &Suggestion| {
@@ -192,6 +201,16 @@ pub(crate) fn suggest(
         "toml": found.to_toml(file),
     });
     Ok(object.to_string())
+}
+
+/// The JSON Schema of a file that programs read.
+#[pyfunction]
+pub(crate) fn schema(py: Python<'_>, kind: &str) -> PyResult<String> {
+    match kind {
+        "spec" => Ok(kohort::model::spec::json_schema().to_owned()),
+        "manifest" => Ok(kohort::model::manifest_schema().to_owned()),
+        _ => Err(exception(py, &input(format!("no schema of '{kind}'"), "use 'spec' or 'manifest'"))),
+    }
 }
 
 /// The nodes of a hierarchy from its text: label, parent's position, values below it.

@@ -7,7 +7,7 @@ use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
 use arrow_schema::{DataType, FieldRef};
 use kohort::model::spec::TableSpec;
-use kohort::{Batches, CellForm, Error, Existing, Format, NotHandedOver, Progress, Report, Role, WriteOptions};
+use kohort::{Batches, CellForm, Error, Existing, Format, Memory, NotHandedOver, Progress, Report, Role, WriteOptions};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -16,6 +16,7 @@ use crate::capsule::Rows;
 use crate::document::builder;
 use crate::errors::{exception, input};
 use crate::frame::{Frame, Thrifty};
+use crate::held::Held;
 use crate::json;
 use crate::midpoint::midpoints;
 use crate::table::ArrowTable;
@@ -28,16 +29,30 @@ pub(crate) struct Job {
     toml: String,
     /// Tables that are handed over column by column when the job is done, by the file that each of them replaces.
     frames: Vec<(PathBuf, Arc<Frame>)>,
+    /// Tables that were handed over as a whole.
+    wholes: Vec<Batches>,
 }
 
 impl Job {
     fn with(&self, job: kohort::Job) -> Job {
-        Job { job, toml: self.toml.clone(), frames: self.frames.clone() }
+        Job { job, toml: self.toml.clone(), frames: self.frames.clone(), wholes: self.wholes.clone() }
     }
 
     /// What a job is done with, once somebody runs errands for it.
     pub(crate) fn start(&self) -> JobStart {
-        JobStart { job: self.job.clone(), frames: self.frames.clone() }
+        let held = self.wholes.iter().map(Held::new).collect();
+        JobStart { job: self.job.clone(), frames: self.frames.clone(), held }
+    }
+
+    fn start_with(&self, seed: Option<u64>, accept_risks: bool) -> JobStart {
+        let mut start = self.start();
+        if let Some(seed) = seed {
+            start.job = start.job.seed(seed);
+        }
+        if accept_risks {
+            start.job = start.job.accept_risks();
+        }
+        start
     }
 
     /// Refuses columns that would be released and can't be.
@@ -58,6 +73,7 @@ impl Job {
 pub(crate) struct JobStart {
     job: kohort::Job,
     frames: Vec<(PathBuf, Arc<Frame>)>,
+    held: Vec<Held>,
 }
 
 impl JobStart {
@@ -70,22 +86,29 @@ impl JobStart {
     ) -> Result<T, Error> {
         let frames = self.frames.iter().map(|(_, frame)| Arc::clone(frame)).collect();
         let progress = Thrifty { progress, errands, frames };
-        work(&self.job(errands)?, &progress)
+        let JobStart { job, frames, held } = self;
+        let done = work(&with_frames(job, frames, errands)?, &progress);
+        drop(held);
+        done
     }
+}
 
-    fn job(self, errands: &Errands) -> Result<kohort::Job, Error> {
-        let mut job = self.job;
-        for (file, frame) in self.frames {
-            let table = job.spec().tables.iter().find(|table| table.file == file);
-            let released: Vec<bool> =
-                frame.names().iter().map(|name| table.is_some_and(|table| is_released(table, name))).collect();
-            refuse_unreadable(&file, &frame, &released, errands)?;
-            let unfit = move |position: usize, rows: &Batches| if released[position] { unfit(rows, 0) } else { None };
-            let columns = frame.columns(errands, unfit);
-            job = job.instead_of_columns(file, columns);
-        }
-        Ok(job)
+/// The job with frames that are handed over by errands.
+fn with_frames(
+    mut job: kohort::Job,
+    frames: Vec<(PathBuf, Arc<Frame>)>,
+    errands: &Errands,
+) -> Result<kohort::Job, Error> {
+    for (file, frame) in frames {
+        let table = job.spec().tables.iter().find(|table| table.file == file);
+        let released: Vec<bool> =
+            frame.names().iter().map(|name| table.is_some_and(|table| is_released(table, name))).collect();
+        refuse_unreadable(&file, &frame, &released, errands)?;
+        let unfit = move |position: usize, rows: &Batches| if released[position] { unfit(rows, 0) } else { None };
+        let columns = frame.columns(errands, unfit);
+        job = job.instead_of_columns(file, columns);
     }
+    Ok(job)
 }
 
 /// Refuses columns that are not released and can't be handed over either: whoever has them meant something else.
@@ -138,14 +161,14 @@ impl Job {
     fn new(py: Python<'_>, document: &Bound<'_, PyDict>, folder: PathBuf) -> PyResult<Job> {
         let builder = builder(document)?.folder(folder);
         let job = builder.build().map_err(|error| exception(py, &error))?;
-        Ok(Job { job, toml: builder.to_toml(), frames: Vec::new() })
+        Ok(Job { job, toml: builder.to_toml(), frames: Vec::new(), wholes: Vec::new() })
     }
 
     /// A job for the text of a spec file, whose path messages name.
     #[staticmethod]
     fn from_text(py: Python<'_>, text: String, file: PathBuf) -> PyResult<Job> {
         let job = kohort::Job::from_text(&text, file).map_err(|error| exception(py, &error))?;
-        Ok(Job { job, toml: text, frames: Vec::new() })
+        Ok(Job { job, toml: text, frames: Vec::new(), wholes: Vec::new() })
     }
 
     /// The spec as a file holds it.
@@ -176,13 +199,15 @@ impl Job {
         py: Python<'_>,
         file: PathBuf,
         rows: &Bound<'_, PyAny>,
-        threads: Option<usize>,
+        threads: Option<i64>,
         hook: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Job> {
         let rows = Rows::of(rows)?;
         let batches = Caller { threads, hook }.run(py, move |_| rows.read())?;
         self.refuse_unfit(&file, &batches).map_err(|error| exception(py, &error))?;
-        Ok(self.with(self.job.clone().instead_of(file, batches)))
+        let mut job = self.with(self.job.clone().instead_of(file, batches.clone()));
+        job.wholes.push(batches);
+        Ok(job)
     }
 
     /// The same for a table that is handed over column by column, by an object with `names`, `column(position)` and
@@ -206,7 +231,7 @@ impl Job {
         cells: &str,
         seed: Option<u64>,
         accept_risks: bool,
-        threads: Option<usize>,
+        threads: Option<i64>,
         hook: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Release> {
         let (form, shown) = match cells {
@@ -218,18 +243,50 @@ impl Job {
                 return Err(exception(py, &problem));
             }
         };
-        let mut start = self.start();
+        let mut start = self.start_with(seed, accept_risks);
         start.job = start.job.cells(form);
-        if let Some(seed) = seed {
-            start.job = start.job.seed(seed);
-        }
-        if accept_risks {
-            start.job = start.job.accept_risks();
-        }
         let release = Caller { threads, hook }
             .run_with_errands(py, move |progress, errands| start.run(progress, errands, kohort::Job::anonymize_with))?;
         Ok(Release { release: Arc::new(release), shown })
     }
+
+    /// Reads, anonymizes, verifies and writes a table that may be larger than memory. Gives the manifest as JSON, and columns
+    /// whose released hierarchy lists no value that the private table lacks.
+    #[pyo3(signature = (folder, n_bytes, format=None, force=false, seed=None, accept_risks=false, threads=None, hook=None))]
+    #[allow(clippy::too_many_arguments, reason = "Python gives them by name")]
+    fn write_in_cells(
+        &self,
+        py: Python<'_>,
+        folder: PathBuf,
+        n_bytes: u64,
+        format: Option<&str>,
+        force: bool,
+        seed: Option<u64>,
+        accept_risks: bool,
+        threads: Option<i64>,
+        hook: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<(String, Vec<String>)> {
+        let options = write_options(py, format, force)?;
+        let start = self.start_with(seed, accept_risks);
+        let memory = Memory::bytes(n_bytes);
+        let write = move |progress: &dyn Progress, errands: &Errands| {
+            start.run(progress, errands, |job, progress| job.write_in_cells(folder, options, memory, progress))
+        };
+        let written = Caller { threads, hook }.run_with_errands(py, write)?;
+        Ok((json::text(&written.manifest)?, written.own_values_listed))
+    }
+}
+
+/// How a release is written.
+fn write_options(py: Python<'_>, format: Option<&str>, force: bool) -> PyResult<WriteOptions> {
+    let format = match format {
+        None => None,
+        Some(word) => Some(Format::from_word(word).ok_or_else(|| {
+            let known: Vec<&str> = Format::ALL.iter().map(|format| format.extension()).collect();
+            exception(py, &input(format!("format='{word}': no such format"), format!("use {}", known.join(", "))))
+        })?),
+    };
+    Ok(WriteOptions { format, existing: if force { Existing::Replace } else { Existing::Refuse } })
 }
 
 /// The form of quasi cells in memory.
@@ -277,7 +334,7 @@ impl Release {
     fn tables(
         &self,
         py: Python<'_>,
-        threads: Option<usize>,
+        threads: Option<i64>,
         hook: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Vec<(String, ArrowTable)>> {
         let (release, shown) = (Arc::clone(&self.release), self.shown);
@@ -299,20 +356,12 @@ impl Release {
         folder: PathBuf,
         format: Option<&str>,
         force: bool,
-        threads: Option<usize>,
+        threads: Option<i64>,
         hook: Option<Bound<'_, PyAny>>,
     ) -> PyResult<String> {
-        let format = match format {
-            None => None,
-            Some(word) => Some(Format::from_word(word).ok_or_else(|| {
-                let known: Vec<&str> = Format::ALL.iter().map(|format| format.extension()).collect();
-                exception(py, &input(format!("format='{word}': no such format"), format!("use {}", known.join(", "))))
-            })?),
-        };
-        let existing = if force { Existing::Replace } else { Existing::Refuse };
+        let options = write_options(py, format, force)?;
         let release = Arc::clone(&self.release);
-        let write =
-            move |progress: &dyn Progress| release.write_with(folder, WriteOptions { format, existing }, progress);
+        let write = move |progress: &dyn Progress| release.write_with(folder, options, progress);
         json::text(&Caller { threads, hook }.run(py, write)?)
     }
 

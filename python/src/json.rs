@@ -1,7 +1,7 @@
 //! Counts as JSON for Python.
 
-use kohort::verifier::{AuditFindings, AuditedAudience, Counted, Findings, Hidden, SensitiveFindings};
-use kohort::{Report, sensitive_columns};
+use kohort::Report;
+use kohort::verifier::{AuditFindings, AuditedAudience, Findings, Hidden};
 use pyo3::PyResult;
 use pyo3::exceptions::PyValueError;
 use serde_json::{Map, Value, json};
@@ -17,30 +17,11 @@ pub(crate) fn reports(reports: &[Report]) -> Value {
     worded.map(|report| json!({ "message": report.message, "hint": report.hint })).collect()
 }
 
+/// What the command prints as JSON, and requirements that are not met.
 pub(crate) fn findings(found: &Findings, unmet: &[Report]) -> Value {
-    let sensitive: Map<String, Value> =
-        sensitive_columns(found).into_iter().map(|(name, column)| (name, sensitive(column))).collect();
-    json!({
-        "counted": match found.counted { Counted::Persons => "persons", Counted::Rows => "rows" },
-        "rows": found.rows,
-        "persons": found.persons,
-        "classes": found.classes,
-        "k": found.k,
-        "unique_persons": found.unique_persons,
-        "smallest_classes": found.smallest_classes,
-        "highest_risk": found.highest_risk,
-        "average_risk": found.average_risk,
-        "sensitive": sensitive,
-        "unmet": reports(unmet),
-    })
-}
-
-fn sensitive(column: &SensitiveFindings) -> Value {
-    let SensitiveFindings { l, entropy_l, recursive_c, t, alpha, beta, enhanced_beta, .. } = column;
-    json!({
-        "l": l, "entropy_l": entropy_l, "recursive_c": recursive_c, "t": t, "t_by_distance": column.t_by_distance(),
-        "alpha": alpha, "beta": beta, "enhanced_beta": enhanced_beta,
-    })
+    let mut object = kohort::counts(found);
+    object.insert("unmet".to_owned(), reports(unmet));
+    object.into()
 }
 
 pub(crate) fn audited(found: &AuditFindings, names: &[String], unmet: &[Report]) -> Value {

@@ -8,6 +8,7 @@ mod document;
 mod errors;
 mod frame;
 mod functions;
+mod held;
 mod job;
 mod json;
 mod midpoint;
@@ -21,7 +22,7 @@ mod _kohort {
 
     #[pymodule_export]
     use crate::functions::{
-        audit, bar_chart, check, estimate, histogram, pair_chart, suggest, tree, tree_of_values, verify,
+        audit, bar_chart, check, estimate, histogram, pair_chart, schema, suggest, tree, tree_of_values, verify,
     };
     #[pymodule_export]
     use crate::job::{Job, Release};
@@ -31,6 +32,8 @@ mod _kohort {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::work::note_panics();
+        let at_end = pyo3::wrap_pyfunction!(crate::held::hold_for_good, module)?;
+        module.py().import("atexit")?.call_method1("register", (at_end,))?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -61,7 +61,7 @@ impl Progress for State {
 
 /// The caller of long work: how many threads the work may use, and a function that hears of its progress.
 pub(crate) struct Caller<'py> {
-    pub(crate) threads: Option<usize>,
+    pub(crate) threads: Option<i64>,
     /// Called with a stage, the steps done and the steps in all, 0 if that is not known.
     pub(crate) hook: Option<Bound<'py, PyAny>>,
 }
@@ -152,10 +152,10 @@ impl Caller<'_> {
 
     /// Threads for this call alone: threads that outlive a call would be missing after a fork.
     fn pool(&self) -> Result<rayon::ThreadPool, Error> {
-        if self.threads == Some(0) {
-            return Err(input("threads=0: nothing runs without a thread", "leave threads out for all cores"));
-        }
-        let builder = rayon::ThreadPoolBuilder::new().num_threads(self.threads.unwrap_or(0));
+        let n_threads = self.threads.map_or(Ok(0), |n| usize::try_from(n).ok().filter(|&n| n > 0).ok_or(n));
+        let refused =
+            |n| input(format!("threads={n}: nothing runs without a thread"), "leave threads out for all cores");
+        let builder = rayon::ThreadPoolBuilder::new().num_threads(n_threads.map_err(refused)?);
         builder.build().map_err(|error| threads_refused(&error))
     }
 

@@ -22,9 +22,9 @@ def command():
     """Runs the command `kohort` of the same build. A missing command fails."""
     program = os.environ["KOHORT_COMMAND"]
 
-    def run(*arguments):
+    def run(*arguments, status=0):
         outcome = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, check=False)
-        assert outcome.returncode == 0, outcome.stderr
+        assert outcome.returncode == status, outcome.stderr
         return outcome.stdout
 
     return run

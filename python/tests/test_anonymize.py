@@ -1,7 +1,6 @@
 """Releases of one table: what goes in comes out, verified, and as the command would write it."""
 
 import collections
-import filecmp
 
 import duckdb
 import pandas as pd
@@ -71,28 +70,6 @@ def test_a_release_goes_to_every_library(people, roles):
     assert release.to_polars().to_dicts() == rows
     assert pa.table(release).to_pylist() == rows
     assert release.to_csv().splitlines()[0] == "age,zip,disease"
-
-
-def test_a_frame_is_released_as_the_command_releases_its_file(people, roles, tmp_path, command):
-    pq.write_table(people, tmp_path / "people.parquet")
-    spec = kohort.Spec(tmp_path / "people.parquet", **roles)
-    (tmp_path / "release.toml").write_text(spec.to_toml())
-    command("anonymize", tmp_path / "release.toml", "-o", tmp_path / "by_command")
-    release = kohort.anonymize(people, **roles, name="people")
-    release.write(tmp_path / "by_package")
-    names = sorted(path.name for path in (tmp_path / "by_command").iterdir())
-    assert names == sorted(path.name for path in (tmp_path / "by_package").iterdir())
-    same, different, errors = filecmp.cmpfiles(tmp_path / "by_command", tmp_path / "by_package", names, shallow=False)
-    assert (sorted(same), different, errors) == (names, [], [])
-
-
-def test_a_spec_file_is_released_as_by_the_command(tmp_path, command):
-    command("anonymize", "examples/clinic/release.toml", "-o", tmp_path / "by_command")
-    kohort.Spec.from_toml("examples/clinic/release.toml").anonymize().write(tmp_path / "by_package")
-    files = [path.relative_to(tmp_path / "by_command") for path in (tmp_path / "by_command").rglob("*") if path.is_file()]
-    assert len(files) >= 3
-    for file in files:
-        assert (tmp_path / "by_command" / file).read_bytes() == (tmp_path / "by_package" / file).read_bytes(), file
 
 
 def test_one_thread_and_two_give_the_same_bytes(people, roles):

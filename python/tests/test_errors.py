@@ -26,7 +26,7 @@ def test_every_parameter_is_listed_and_no_other_is_taken(people, roles):
     of_call = inspect.signature(kohort.anonymize).parameters
     assert list(of_spec)[:4] == ["data", "k", "preset", "person"] and len(of_spec) == 26
     assert list(of_call) == [*of_spec, "cells", "accept_risks", "threads", "progress"]
-    assert str(of_call["k"]) == "k: 'int | None' = None" and str(of_call["cells"]) == "cells: 'str' = 'labels'"
+    assert str(of_call["k"]) == "k: 'int | None' = None" and str(of_call["cells"]) == "cells: 'Cells' = 'labels'"
     with pytest.raises(TypeError, match="unexpected keyword argument 'kay'"):
         kohort.anonymize(people, **roles, kay=3)
     with pytest.raises(TypeError, match="unexpected keyword argument 'cells'"):
@@ -56,6 +56,17 @@ def test_an_unreachable_requirement_has_fields(people, roles):
     with pytest.raises(kohort.RequirementUnreachable) as caught:
         kohort.anonymize(people, **{**roles, "sensitive": {"disease": kohort.l_diversity(4)}})
     assert (caught.value.reason, caught.value.column) == ("too_frequent", "disease")
+
+
+def test_numbers_that_are_none_of_a_spec_are_refused(people, roles):
+    for k in (0, -1, 2.5, True, "5", 2**70):
+        with pytest.raises(kohort.InputError):
+            kohort.anonymize(people, **{**roles, "k": k})
+    for threads in (0, -1):
+        with pytest.raises(kohort.InputError, match=f"threads={threads}"):
+            kohort.anonymize(people, **roles, threads=threads)
+        with pytest.raises(kohort.InputError, match=f"threads={threads}"):
+            kohort.check(people, quasi="age", threads=threads)
 
 
 def test_every_problem_of_a_spec_is_said_at_once(people, roles):
@@ -191,6 +202,17 @@ def test_the_words_of_a_failing_producer_are_not_passed_on(roles):
         with pytest.raises(kohort.InputError) as caught:
             kohort.anonymize(data, **roles)
         assert "CANARY" not in str(caught.value)
+
+
+def test_rows_that_are_null_are_refused_and_what_lies_below_them_is_not_read():
+    columns = [pa.array([20, 21, 22] * 4), pa.array(["flu", "CANARY", "cold"] * 4)]
+    rows = pa.StructArray.from_arrays(columns, names=["age", "disease"], mask=pa.array([False, True, False] * 4))
+    for data, error in ((rows, TypeError), (pa.chunked_array([rows]), kohort.InputError)):
+        with pytest.raises(error) as caught:
+            kohort.anonymize(data, k=2, quasi="age", sensitive="disease")
+        assert "CANARY" not in str(caught.value)
+    whole = pa.chunked_array([pa.StructArray.from_arrays(columns, names=["age", "disease"])])
+    assert kohort.check(whole, quasi="age").k == 4
 
 
 def test_a_missing_library_is_named(people, roles, monkeypatch):

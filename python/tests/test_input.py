@@ -4,6 +4,7 @@ import datetime
 import decimal
 import threading
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -57,10 +58,58 @@ def test_a_category_that_nobody_has_is_not_released():
     assert list(table["level"].cat.categories) == ["low", "high"]
     polars = pl.DataFrame({"age": ages(), "level": pl.Series(["low", "high"] * (N // 2), dtype=pl.Enum(categories))})
     release = released(polars, plain="level")
-    assert "CANARY" not in str(release.table["level"].dtype)
+    assert release.table["level"].dtype == pl.Enum(["low", "high"])
     assert release.table["level"].cast(pl.String).unique().sort().to_list() == ["high", "low"]
     arrow = release.to_arrow().column("level").combine_chunks()
     assert "CANARY" not in str(getattr(arrow, "dictionary", ""))
+
+
+def test_the_order_of_categories_survives():
+    levels = ["low", "middle", "CANARY", "high"]
+    texts = ["high", "low", "middle", "high"] * (N // 4)
+    of_pandas = pd.DataFrame({"age": ages(), "level": pd.Categorical(texts, categories=levels, ordered=True)})
+    of_polars = pl.DataFrame({"age": ages(), "level": pl.Series(texts, dtype=pl.Enum(levels))})
+    ids = pa.array([levels.index(text) for text in texts], type=pa.int8())
+    of_pyarrow = pa.table({"age": ages(), "level": pa.DictionaryArray.from_arrays(ids, pa.array(levels), ordered=True)})
+    parts = pa.concat_tables([of_pyarrow.slice(0, 5), of_pyarrow.slice(5)])
+    enumeration = "ENUM('low', 'middle', 'CANARY', 'high')"
+    of_duckdb = duckdb.from_arrow(pa.table({"age": ages(), "level": texts})).project(f"age, level::{enumeration} AS level")
+
+    def level(frame):
+        return released(frame, plain="level").table
+
+    assert list(level(of_pandas)["level"].cat.categories) == ["low", "middle", "high"]
+    assert level(of_polars)["level"].dtype == pl.Enum(["low", "middle", "high"])
+    for table in (of_pyarrow, parts):
+        out = level(table).column("level")
+        assert out.type == of_pyarrow["level"].type and out.chunk(0).dictionary.to_pylist() == ["low", "middle", "high"]
+        assert sorted(out.to_pylist()) == sorted(texts)
+    assert str(level(of_duckdb).types[1]) == "ENUM('low', 'middle', 'high')"
+    assert sorted(level(of_duckdb).project("level::VARCHAR").fetchall()) == sorted((text,) for text in texts)
+
+
+def test_columns_that_can_not_be_read_are_refused_by_name():
+    for column in (pl.Series([object()] * N, dtype=pl.Object), pl.Series([2**70] * N, dtype=pl.Int128)):
+        frame = pl.DataFrame({"age": ages(), "odd": column})
+        with pytest.raises(kohort.InputError, match="column '?odd'?"):
+            released(frame, plain="odd", accept_risks=True)
+    with pytest.raises(kohort.InputError, match="column 'odd'"):
+        released(pd.DataFrame({"age": ages(), "odd": np.array([1j] * N)}), plain="odd")
+    for column in (pl.Series("age", ages()), pd.Series(ages(), name="age"), pa.chunked_array([ages()])):
+        with pytest.raises(TypeError, match="give a table|use to_frame"):
+            released(column)
+
+
+def test_a_column_of_nulls_is_released():
+    for frame in (pl.DataFrame({"age": ages(), "x": [None] * N}), pd.DataFrame({"age": ages(), "x": [None] * N}), pa.table({"age": ages(), "x": pa.nulls(N)})):
+        assert released(frame, plain="x").to_arrow().column("x").null_count == N
+        assert kohort.check(frame, quasi=["age", "x"]).k == 4
+
+
+def test_objects_of_pandas_stay_objects():
+    frame = pd.DataFrame({"age": ages(), "x": pd.Series(["a", None] * (N // 2), dtype=object)})
+    table = released(frame, plain="x").table
+    assert table["x"].dtype == object and sorted(map(str, table["x"])) == sorted(map(str, frame["x"]))
 
 
 def test_types_of_polars_survive():
@@ -116,6 +165,66 @@ def test_nested_columns_are_refused_by_name(column, name):
     with pytest.raises(kohort.InputError, match=f"'{name}'"):
         kohort.anonymize(table, k=4, quasi=["age", name])
     assert kohort.anonymize(table, k=4, quasi="age", drop=name).table.column_names == ["age"]
+
+
+@pytest.mark.parametrize("nested", ["[1, 2]", "{'a': 1}", "MAP {'a': 1}"])
+def test_nested_columns_of_duckdb_and_polars_are_refused_by_name(nested):
+    relation = duckdb.sql(f"select 20 + i % 10 as age, {nested} as nested from range({N}) t(i)")
+    for table in (relation, pl.DataFrame(relation.to_arrow_table())):
+        with pytest.raises(kohort.InputError, match="column 'nested' holds"):
+            released(table, plain="nested")
+
+
+def test_types_of_duckdb_survive():
+    kinds = {
+        "decimal": "1.50::DECIMAL(10,2)",
+        "day": "DATE '2026-01-01'",
+        "moment": "TIMESTAMPTZ '2026-01-01 12:00:00+02'",
+        "category": "CASE WHEN i % 2 = 0 THEN 'a' ELSE 'b' END::ENUM('a', 'b')",
+        "nullable": "CASE WHEN i % 2 = 0 THEN i % 4 END",
+        "small": "7::UTINYINT",
+        "clock": "TIME '12:30:00'",
+    }
+    columns = ", ".join(f"{sql} as {name}" for name, sql in kinds.items())
+    relation = duckdb.sql(f"select 20 + i % 10 as age, {columns} from range({N}) t(i)")
+    table = released(relation, plain=list(kinds), accept_risks=True).table
+    assert dict(zip(table.columns[1:], map(str, table.types[1:]))) == dict(zip(relation.columns[1:], map(str, relation.types[1:])))
+    cells, private = table.to_arrow_table(), relation.to_arrow_table()
+    for name in kinds:
+        assert sorted(cells[name].to_pylist(), key=str) == sorted(private[name].to_pylist(), key=str), name
+
+
+def test_types_of_pyarrow_survive():
+    kinds = {
+        "category": pa.array(["a", None] * (N // 2)).dictionary_encode(),
+        "decimal": pa.array([decimal.Decimal("1.50")] * N, type=pa.decimal128(10, 2)),
+        "day": pa.array([datetime.date(2026, 1, 1)] * N),
+        "moment": pa.array([datetime.datetime(2026, 1, 1)] * N, type=pa.timestamp("us", "Europe/Berlin")),
+        "nullable": pa.array([7, None] * (N // 2), type=pa.uint8()),
+    }
+    table = released(pa.table({"age": ages(), **kinds}), plain=list(kinds), accept_risks=True).table
+    for name, column in kinds.items():
+        assert table.schema.field(name).type == column.type
+        assert sorted(table.column(name).to_pylist(), key=str) == sorted(column.to_pylist(), key=str)
+
+
+def test_arrow_data_crosses_without_being_copied():
+    table = pa.table({"age": ages(), "x": pa.array(["a", None] * (N // 2), type=pa.large_string())})
+
+    def addresses(table):
+        chunks = [chunk for column in table.columns for chunk in column.chunks]
+        return [buffer.address for chunk in chunks for buffer in chunk.buffers() if buffer is not None]
+
+    # In and out again: the buffers are where they were.
+    assert addresses(pa.table(kohort.ArrowTable.of(table))) == addresses(table)
+    made = kohort.anonymize(table, k=4, quasi="age", plain="x")
+    assert addresses(made.to_arrow()) == addresses(made.to_arrow())
+    numbers = pd.DataFrame({"age": np.arange(N)})
+    column = _sources.PandasColumns(numbers, "data").column(0).column(0)
+    assert column.chunk(0).buffers()[1].address == numbers["age"].to_numpy().__array_interface__["data"][0]
+    texts = pd.DataFrame({"x": pd.array(["a", None] * (N // 2), dtype="str")})
+    column = _sources.PandasColumns(texts, "data").column(0)
+    assert addresses(column) == addresses(pa.table({"x": texts["x"].array.__arrow_array__()}))
 
 
 def test_an_empty_frame_is_refused(roles, people):
@@ -197,6 +306,60 @@ def test_texts_beyond_31_bits_are_refused_by_name():
         released(table, plain="note")
     assert "'note'" in str(caught.value)
     assert released(table, drop="note").k >= 4
+
+
+def test_texts_that_pandas_makes_too_large_are_widened(monkeypatch):
+    monkeypatch.setattr(_sources, "_MOST_BYTES_OF_STRING", 100)
+    for dtype, kind in ((object, pa.large_string()), ("string[python]", pa.large_string()), (pd.ArrowDtype(pa.string()), pa.large_string())):
+        frame = pd.DataFrame({"age": ages(), "note": pd.Series([f"note {n}" for n in range(N)], dtype=dtype)})
+        release = released(frame, plain="note", accept_risks=True)
+        assert release.to_arrow().schema.field("note").type == kind
+        assert sorted(release.table["note"]) == sorted(frame["note"])
+    octets = pd.DataFrame({"age": ages(), "octets": pd.Series([b"octets"] * N, dtype=object)})
+    assert released(octets, plain="octets").to_arrow().schema.field("octets").type == pa.large_binary()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["a", None] * 20,
+        [None] * 20 + [1] * 20,
+        [1] * 20 + [2.5] * 20,
+        [decimal.Decimal("1.5")] * 20 + [decimal.Decimal("1234567.125"), None] * 10,
+        [decimal.Decimal("1e30")] * 20 + [decimal.Decimal("0.0000000001")] * 20,
+        [datetime.date(2026, 1, 1)] * 20 + [None] * 20,
+        [None] * N,
+        [True, None] * 20,
+    ],
+    ids=str,
+)
+def test_pythons_objects_are_converted_in_pieces_as_they_would_be_as_a_whole(values, monkeypatch):
+    frame = pd.DataFrame({"x": pd.Series(values, dtype=object)})
+    whole = _sources.PandasColumns(frame, "data").column(0).column(0)
+    monkeypatch.setattr(_sources, "_ROWS_OF_OBJECTS", 7)
+    pieces = _sources.PandasColumns(frame, "data").column(0).column(0)
+    assert pieces.type == whole.type and pieces.to_pylist() == whole.to_pylist()
+
+
+def test_many_objects_are_never_converted_at_once(monkeypatch):
+    """Ctrl-C waits until a conversion is done."""
+    monkeypatch.setattr(_sources, "_ROWS_OF_OBJECTS", 7)
+    columns = _sources.PandasColumns(pd.DataFrame({"x": pd.Series([decimal.Decimal(1)] * N, dtype=object)}), "data")
+    n_rows = []
+
+    class Noted:
+        def __getattr__(self, name):
+            return getattr(pa, name)
+
+        def array(self, values, **options):
+            n_rows.append(len(values))
+            return pa.array(values, **options)
+
+    columns._pyarrow = Noted()
+    assert columns.column(0).num_rows == N and max(n_rows) == 7 and sum(n_rows) == N
+    with pytest.raises(kohort.InputError, match="several types"):
+        mixed = pd.DataFrame({"age": ages(), "x": pd.Series([1] * 20 + ["CANARY"] * 20, dtype=object)})
+        released(mixed, plain="x")
 
 
 def test_chunks_and_slices_are_read_as_one_table():

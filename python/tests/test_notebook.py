@@ -3,6 +3,7 @@
 import html.parser
 import xml.etree.ElementTree
 
+import pandas
 import pytest
 
 import kohort
@@ -52,6 +53,36 @@ def test_a_release_shows_what_was_asked_reached_and_lost(people, roles):
     assert "CANARY" not in page
 
 
+def test_a_release_for_audiences_shows_what_each_of_them_was_promised():
+    from test_jobs import drivers
+
+    release = kohort.anonymize(
+        drivers(),
+        k=9,
+        quasi={"age": None, "car": None, "job": kohort.Column(sensitive_to="insurer", requirements=kohort.l_diversity(2))},
+        sensitive="disease",
+        audiences={"insurer": kohort.Audience(["age", "car"], k=4), "hr": kohort.Audience(["age", "job"], k=5)},
+        collusion={"both": {"audiences": ["insurer", "hr"], "k": 2, "sensitive": {"disease": kohort.l_diversity(2)}}},
+    )
+    page = release._repr_html_()
+    reached = release.manifest["achieved"]
+    # Nobody was promised the k that stands at the top of the spec.
+    assert "smallest class" not in page and "k = 9" not in repr(release)
+    for asked, k in (("audience insurer", reached["audiences"]["insurer"]), ("insurer and hr together", reached["coalitions"]["both"]["k"])):
+        assert f"<td>k for {asked}</td>" in page and f'<td class="n">{k}</td>' in page
+    assert "<td>insurer, job: l</td>" in page and "<td>insurer and hr together, disease: l</td>" in page
+    assert [chart.find("{http://www.w3.org/2000/svg}title").text for chart in charts(page)][0].startswith("Risk")
+    assert f"insurer: k = 4 asked, {reached['audiences']['insurer']} reached" in repr(release)
+
+
+def test_a_persons_own_k_and_presence_are_shown():
+    from test_command import JOBS, people
+
+    tables = {"people": people(), "register": people(200).select(["id", "age", "job"])}
+    assert "each person&#x27;s own k" in JOBS["a_persons_own_k"](tables.get).anonymize()._repr_html_()
+    assert "share of private persons in a class" in JOBS["a_register"](tables.get).anonymize()._repr_html_()
+
+
 def test_a_check_shows_measures_and_sizes(people):
     page = kohort.check(people, quasi="age", sensitive={"disease": kohort.l_diversity(2)}, k=2)._repr_html_()
     assert "not met" in page and "unique persons" in page
@@ -74,6 +105,23 @@ def test_a_hierarchy_shows_its_tree():
     tags(kohort.steps(5, 10).tree(range(1000))._repr_html_())
     with pytest.raises(TypeError, match="values"):
         kohort.steps(5, 10).tree()
+
+
+def test_a_hierarchy_is_shown_wherever_it_comes_from(tmp_path):
+    (tmp_path / "edges.csv").write_text("nurse;health\nhealth;*\n")
+    assert kohort.hierarchy_file(tmp_path / "edges.csv", edges=True).tree().rows() == [("nurse", "health", "*")]
+    frame = pandas.DataFrame({"job": ["nurse", "cook"], "field": pandas.array(["health", None], dtype="string"), "all": ["*", "*"]})
+    assert kohort.hierarchy(frame).tree().rows() == [("nurse", "health", "*"), ("cook", "*")]
+    assert kohort.steps(5).tree(pandas.array([1, None, 7], dtype="Int64")).rows() == [("1", "[0,4]", "*"), ("7", "[5,9]", "*")]
+    odd = kohort.hierarchy([['a;"b"', "x,y", "*"], ["", "x,y", "*"]]).tree()
+    assert kohort.hierarchy_file(_written(tmp_path, odd.to_csv())).tree().rows() == odd.rows()
+    with pytest.raises(kohort.InputError, match="line break"):
+        kohort.hierarchy({"two\nlines": "*"})
+
+
+def _written(folder, text):
+    (folder / "hierarchy.csv").write_text(text)
+    return folder / "hierarchy.csv"
 
 
 def test_a_wrong_hierarchy_says_what_is_wrong_with_it():
@@ -101,6 +149,21 @@ def test_the_tutorial_runs(tmp_path):
     nbclient.NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(REPOSITORY)}}).execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert any("<svg" in output.get("data", {}).get("text/html", "") for output in outputs)
+
+
+def test_the_bar_of_a_call_is_drawn_and_removed():
+    import nbclient
+    import nbformat
+
+    code = (
+        "import kohort\n"
+        "from kohort import _progress\n"
+        "_progress._PATIENCE_SECONDS = 0\n"
+        "found = kohort.check('examples/clinic/patients.csv', quasi='birth')"
+    )
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    nbclient.NotebookClient(notebook, timeout=600).execute()
+    assert [output["data"]["text/html"] for output in notebook.cells[0].outputs] == [""]
 
 
 def test_a_bar_is_drawn_in_a_notebook():

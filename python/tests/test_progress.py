@@ -101,6 +101,41 @@ def test_an_interrupt_ends_the_call_in_the_stage_it_is_in(stage):
     assert outcome.stdout.strip() == stage and outcome.stderr == ""
 
 
+ENDING = """
+import os, signal, sys
+sys.path.insert(0, {tests!r})
+import pyarrow as pa
+import kohort
+from test_progress import large
+frame, quasi = large(1_000_000)
+table = pa.Table.from_pandas(frame)
+def interrupt(stage, done, total):
+    os.kill(os.getpid(), signal.SIGINT)
+try:
+    {call}
+except KeyboardInterrupt:
+    del frame, table
+    sys.exit(0)
+sys.exit(1)
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "kohort.check(table, quasi=quasi, progress=interrupt)",
+        "kohort.suggest(table, progress=interrupt)",
+        "kohort.anonymize(table, k=5, quasi=quasi, progress=interrupt)",
+        "kohort.Spec(frame, k=5, quasi=quasi).write_in_cells('never-written', '20MB', progress=interrupt)",
+    ],
+)
+def test_a_process_ends_in_peace_while_work_that_was_interrupted_still_reads_its_table(call):
+    code = ENDING.format(tests=os.path.dirname(__file__), call=call)
+    outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    assert not os.path.exists("never-written")
+
+
 class Terminal(io.StringIO):
     def isatty(self):
         return True

@@ -31,6 +31,14 @@ pub(crate) fn cargo_with_lints(arguments: &[&str]) -> Result<(), String> {
 
 /// Like [`cargo_with_lints`], with a seed for random tests.
 pub(crate) fn cargo_with_seed(arguments: &[&str], seed: &str) -> Result<(), String> {
+    let environment = lints()?;
+    let mut environment: Vec<(&str, &str)> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    environment.push((SEED, seed));
+    cargo(arguments, &environment)
+}
+
+/// The environment in which any cargo, also one that another tool calls, compiles with this program.
+pub(crate) fn lints() -> Result<[(&'static str, String); 4], String> {
     let metadata = metadata()?;
     let target = Path::new(metadata["target_directory"].as_str().unwrap_or("target"));
     // A copy, because cargo replaces the program `xtask` in the same build.
@@ -39,18 +47,13 @@ pub(crate) fn cargo_with_seed(arguments: &[&str], seed: &str) -> Result<(), Stri
     std::fs::create_dir_all(target).map_err(failed)?;
     let program = std::env::current_exe().map_err(failed)?;
     std::fs::copy(program, &compiler).map_err(failed)?;
-    let pages = target.join("checked-doc");
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    cargo(
-        arguments,
-        &[
-            ("RUSTC_WORKSPACE_WRAPPER", &text(&compiler)),
-            (AS_COMPILER, "1"),
-            (PAGES, &text(&pages)),
-            ("CLIPPY_ARGS", "-Dwarnings"),
-            (SEED, seed),
-        ],
-    )
+    Ok([
+        ("RUSTC_WORKSPACE_WRAPPER", text(&compiler)),
+        (AS_COMPILER, "1".to_owned()),
+        (PAGES, text(&target.join("checked-doc"))),
+        ("CLIPPY_ARGS", "-Dwarnings".to_owned()),
+    ])
 }
 
 /// Compiles one crate if cargo called this program as a compiler; `None` if it did not.
@@ -61,8 +64,9 @@ pub(crate) fn compile() -> Option<ExitCode> {
     let is_compiled = run(Command::new("clippy-driver").args(&arguments));
     let is_sound = is_compiled
         && match (documented(&arguments), std::env::var_os(PAGES)) {
-            (Some(documented), Some(pages)) => {
-                run(Command::new("rustdoc").args(documented).args(["-D", "warnings", "--out-dir"]).arg(pages))
+            (Some(Documented { arguments, folder }), Some(pages)) => {
+                let pages = Path::new(&pages).join(folder);
+                run(Command::new("rustdoc").args(arguments).args(["-D", "warnings", "--out-dir"]).arg(pages))
             }
             _ => true,
         };
@@ -79,11 +83,18 @@ fn run(command: &mut Command) -> bool {
     }
 }
 
-/// The compiler's arguments that rustdoc takes too; `None` if the crate is not a library, because only libraries are
-/// documented.
-fn documented(arguments: &[OsString]) -> Option<Vec<&OsStr>> {
+/// A crate that rustdoc reads.
+#[derive(Debug, PartialEq)]
+struct Documented<'a> {
+    arguments: Vec<&'a OsStr>,
+    /// The folder for its pages. Programs have one of their own, because a program and a library may have the same name.
+    folder: &'static str,
+}
+
+/// The compiler's arguments that rustdoc takes too; `None` if the crate is a test or only a question to the compiler.
+fn documented(arguments: &[OsString]) -> Option<Documented<'_>> {
     let mut kept = Vec::new();
-    let mut is_library = false;
+    let mut folder = None;
     let mut rest = arguments.iter().skip(1).map(OsString::as_os_str);
     while let Some(argument) = rest.next() {
         let text = argument.to_str()?;
@@ -92,7 +103,7 @@ fn documented(arguments: &[OsString]) -> Option<Vec<&OsStr>> {
             _ if text.starts_with("--print") => return None,
             "--crate-type" => {
                 let kind = rest.next()?;
-                is_library |= kind == "lib";
+                folder = Some(if kind == "bin" { "programs" } else { "libraries" });
                 kept.extend([argument, kind]);
             }
             // Rustdoc must not get these arguments: they say how to compile, and where to put the result.
@@ -108,7 +119,7 @@ fn documented(arguments: &[OsString]) -> Option<Vec<&OsStr>> {
             _ => kept.push(argument),
         }
     }
-    is_library.then_some(kept)
+    Some(Documented { arguments: kept, folder: folder? })
 }
 
 #[cfg(test)]
@@ -130,13 +141,16 @@ mod tests {
             "--crate-name kohort_core --edition=2024 src/lib.rs --crate-type lib --check-cfg cfg(docsrs) -L dependency=deps \
              --extern rayon=deps/librayon.rmeta --warn=missing_docs",
         );
-        assert_eq!(documented(&rustc).unwrap(), rustdoc);
+        let arguments = rustdoc.iter().map(OsString::as_os_str).collect();
+        assert_eq!(documented(&rustc), Some(Documented { arguments, folder: "libraries" }));
     }
 
     #[test]
-    fn tests_programs_and_questions_to_the_compiler_are_not_documented() {
-        assert_eq!(documented(&words("rustc --crate-name a src/lib.rs --crate-type lib --test")), None);
-        assert_eq!(documented(&words("rustc --crate-name a src/main.rs --crate-type bin")), None);
-        assert_eq!(documented(&words("rustc -vV")), None);
+    fn programs_and_modules_of_other_languages_are_documented_and_tests_and_questions_are_not() {
+        let folder = |text: &str| documented(&words(text)).map(|documented| documented.folder);
+        assert_eq!(folder("rustc --crate-name a src/main.rs --crate-type bin"), Some("programs"));
+        assert_eq!(folder("rustc --crate-name a src/lib.rs --crate-type cdylib"), Some("libraries"));
+        assert_eq!(folder("rustc --crate-name a src/lib.rs --crate-type lib --test"), None);
+        assert_eq!(folder("rustc -vV"), None);
     }
 }

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tests_may_use_the_crate_itself_may_not() {
+    fn crates_that_only_tests_may_use_are_refused_elsewhere() {
         let mut metadata = full_workspace();
         add_dependency(&mut metadata, "kohort-core", json!({ "name": "kohort-testkit", "kind": null }));
         assert_eq!(complaints(&metadata), ["'kohort-core' must not use 'kohort-testkit' itself"]);

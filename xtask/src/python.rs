@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::command::{cargo, metadata, root};
+use crate::command::{metadata, root};
+use crate::compile::{cargo_with_lints, lints};
 
 /// A wheel must have fewer bytes than this.
 const MOST_BYTES: u64 = 30_000_000;
@@ -23,9 +24,11 @@ pub(crate) fn test() -> Result<(), String> {
     let target = target_folder()?;
     let python = environment(&target.join("python-venv"))?;
     // Build both at once: then they have the same dependencies with the same features, and maturin need not build them
-    // again.
-    cargo(&["build", "--package", "kohort-cli", "--package", "kohort-python"], &[])?;
-    let wheel = build(&python, &target.join("python-test-wheel"), &[])?;
+    // again. Lint and document the module here, because `cargo test` compiles no library without tests in Rust.
+    cargo_with_lints(&["build", "--package", "kohort-cli", "--package", "kohort-python"])?;
+    let lints = lints()?;
+    let lints: Vec<(&str, &str)> = lints.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let wheel = build(&python, &target.join("python-test-wheel"), &[], &lints)?;
     run(&python, &["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps", &text(&wheel)], &[])?;
     let program = target.join("debug/kohort").with_extension(std::env::consts::EXE_EXTENSION);
     let pytest = ["-m", "pytest", "-p", "no:cacheprovider", "-c", "python/pyproject.toml", "python/tests"];
@@ -36,7 +39,7 @@ pub(crate) fn test() -> Result<(), String> {
 pub(crate) fn wheel() -> Result<(), String> {
     let target = target_folder()?;
     let python = environment(&target.join("python-venv"))?;
-    let wheel = build(&python, &target.join("wheels"), &["--release", "--locked"])?;
+    let wheel = build(&python, &target.join("wheels"), &["--release", "--locked"], &[])?;
     let bytes = std::fs::metadata(&wheel).map_err(|error| format!("{}: {error}", wheel.display()))?.len();
     if bytes >= MOST_BYTES {
         return Err(format!("{} has {bytes} bytes, but must have fewer than {MOST_BYTES}", wheel.display()));
@@ -71,7 +74,7 @@ fn environment(folder: &Path) -> Result<PathBuf, String> {
 }
 
 /// Builds a wheel into a folder, and removes all other wheels from the folder.
-fn build(python: &Path, folder: &Path, flags: &[&str]) -> Result<PathBuf, String> {
+fn build(python: &Path, folder: &Path, flags: &[&str], environment: &[(&str, &str)]) -> Result<PathBuf, String> {
     if folder.exists() {
         std::fs::remove_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     }
@@ -80,7 +83,7 @@ fn build(python: &Path, folder: &Path, flags: &[&str]) -> Result<PathBuf, String
     let mut arguments = vec!["-m", "maturin", "build", "--manifest-path", "python/Cargo.toml", "--out", &out];
     arguments.extend(["--interpreter", &interpreter]);
     arguments.extend(flags);
-    run(python, &arguments, &[])?;
+    run(python, &arguments, environment)?;
     let entries = std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let wheels = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let mut wheels = wheels.filter(|path| path.extension().is_some_and(|extension| extension == "whl"));

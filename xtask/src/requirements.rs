@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_of_a_requirement_passes() {
+    fn code_without_a_pattern_of_a_requirement_passes() {
         assert_eq!(lines("match key { \"l\" => Requirement::K(5), _ => return None }"), NOWHERE);
         assert_eq!(lines("match found { MyRequirement::K(_) => 1, _ => 2 }"), NOWHERE);
         assert_eq!(

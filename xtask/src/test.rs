@@ -61,7 +61,11 @@ pub(crate) fn package(name: &str) -> Result<&'static str, String> {
 
 /// Builds, lints, documents and tests one crate. The other arguments are passed to `cargo test`.
 pub(crate) fn run_crate(name: &str, rest: &[&str]) -> Result<(), String> {
-    cargo_with_lints(&[&["test", "--package", package(name)?], rest].concat())
+    match package(name)? {
+        // Its tests are in Python.
+        "kohort-python" => python::test(),
+        package => cargo_with_lints(&[&["test", "--package", package], rest].concat()),
+    }
 }
 
 /// Like [`run_crate`] for a package, with a seed for random tests.

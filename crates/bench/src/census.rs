@@ -45,21 +45,39 @@ struct Words {
 impl Census {
     /// Reads this many persons.
     pub(crate) fn read(data: &Path, n_rows: usize) -> Result<Census, Box<dyn Error>> {
-        let mut census = Census::read_file(&data.join("census_like/persons.parquet"), n_rows)?;
-        let n_real = census.ages.len();
+        let census = Census::read_file(&data.join("census_like/persons.parquet"), n_rows)?;
+        Ok(census.rows(0, n_rows, &mut Random::new(1)))
+    }
+
+    /// Writes this many persons, of which only some are in memory at a time. They are those that [`Census::read`] reads.
+    pub(crate) fn write_many(data: &Path, n_rows: usize, path: &Path) -> Result<(), Box<dyn Error>> {
+        let census = Census::read_file(&data.join("census_like/persons.parquet"), n_rows)?;
         let mut random = Random::new(1);
-        for row in n_real..n_rows {
-            let age = census.ages[row % n_real] + noise(&mut random, 2);
-            census.ages.push(age.clamp(AGES.0, AGES.1));
-            let zip = census.zips[row % n_real] + noise(&mut random, 300);
-            census.zips.push(zip.clamp(ZIPS.0, ZIPS.1));
+        let mut file = PersonsFile::new(path);
+        for first in (0..n_rows).step_by(BATCH_ROWS) {
+            let rows = census.rows(first, (first + BATCH_ROWS).min(n_rows), &mut random);
+            file.write(&rows.batch(first, 0, rows.ages.len())?)?;
         }
-        for column in &mut census.words {
-            column.ids = column.ids.iter().copied().cycle().take(n_rows).collect();
+        file.close()
+    }
+
+    /// Some of the persons of a table without end: these, then these again and again with noise. Repeated persons must be asked
+    /// for in their order.
+    fn rows(&self, first: usize, end: usize, random: &mut Random) -> Census {
+        let n_real = self.ages.len();
+        let moved = |value: i32, row: usize, reach: i32, (least, most): (i32, i32), random: &mut Random| {
+            if row < n_real { value } else { (value + noise(random, reach)).clamp(least, most) }
+        };
+        let (mut ages, mut zips) = (Vec::with_capacity(end - first), Vec::with_capacity(end - first));
+        for row in first..end {
+            ages.push(moved(self.ages[row % n_real], row, 2, AGES, random));
+            zips.push(moved(self.zips[row % n_real], row, 300, ZIPS, random));
         }
-        census.ages.truncate(n_rows);
-        census.zips.truncate(n_rows);
-        Ok(census)
+        let words = |words: &Words| Words {
+            texts: words.texts.clone(),
+            ids: (first..end).map(|row| words.ids[row % n_real]).collect(),
+        };
+        Census { words: self.words.iter().map(words).collect(), ages, zips }
     }
 
     /// Reads the first persons of the file: at least `n_rows` if the file has as many, and perhaps a few more.
@@ -113,21 +131,16 @@ impl Census {
 
     /// Writes an identifier, the quasi columns and the sensitive one.
     pub(crate) fn write_parquet(&self, path: &Path) -> Result<(), Box<dyn Error>> {
-        let mut writer = None;
+        let mut file = PersonsFile::new(path);
         for first in (0..self.ages.len()).step_by(BATCH_ROWS) {
-            let batch = self.batch(first, (first + BATCH_ROWS).min(self.ages.len()))?;
-            let writer = match &mut writer {
-                Some(writer) => writer,
-                None => writer.insert(ArrowWriter::try_new(File::create(path)?, batch.schema(), None)?),
-            };
-            writer.write(&batch)?;
+            file.write(&self.batch(first, first, (first + BATCH_ROWS).min(self.ages.len()))?)?;
         }
-        writer.ok_or("there are no rows to write")?.close()?;
-        Ok(())
+        file.close()
     }
 
-    fn batch(&self, first: usize, end: usize) -> Result<RecordBatch, Box<dyn Error>> {
-        let ids: Int64Array = (first as i64 + 1..=end as i64).collect();
+    /// Some of these persons, whose identifiers begin after `n_before`.
+    fn batch(&self, n_before: usize, first: usize, end: usize) -> Result<RecordBatch, Box<dyn Error>> {
+        let ids: Int64Array = (n_before as i64 + 1..=(n_before + end - first) as i64).collect();
         let mut columns: Vec<(&str, ArrayRef)> = vec![(IDENTIFIER, Arc::new(ids))];
         for name in QUASI.into_iter().chain([SENSITIVE]) {
             columns.push((
@@ -149,6 +162,31 @@ impl Census {
     fn words_of(&self, name: &str) -> &Words {
         let position = WORD_COLUMNS.iter().position(|&column| column == name).expect("it is a column of words");
         &self.words[position]
+    }
+}
+
+/// A Parquet file of persons that is being written.
+struct PersonsFile<'p> {
+    path: &'p Path,
+    writer: Option<ArrowWriter<File>>,
+}
+
+impl<'p> PersonsFile<'p> {
+    fn new(path: &'p Path) -> Self {
+        PersonsFile { path, writer: None }
+    }
+
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), Box<dyn Error>> {
+        let writer = match &mut self.writer {
+            Some(writer) => writer,
+            None => self.writer.insert(ArrowWriter::try_new(File::create(self.path)?, batch.schema(), None)?),
+        };
+        Ok(writer.write(batch)?)
+    }
+
+    fn close(self) -> Result<(), Box<dyn Error>> {
+        self.writer.ok_or("there are no rows to write")?.close()?;
+        Ok(())
     }
 }
 

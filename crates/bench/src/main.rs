@@ -6,6 +6,7 @@ mod adult;
 mod audiences;
 mod auto;
 mod categories;
+mod cells;
 mod census;
 mod check;
 mod child;
@@ -32,9 +33,10 @@ use report::Section;
 
 type Benchmark = fn(&Path) -> Result<Section, Box<dyn Error>>;
 
-const BENCHMARKS: [(&str, Benchmark); 14] = [
+const BENCHMARKS: [(&str, Benchmark); 15] = [
     ("partition", partition::run),
     ("job", job::run),
+    ("cells", cells::run),
     ("check", check::run),
     ("adult", adult::run),
     ("auto", auto::run),

@@ -98,6 +98,23 @@ impl Output {
     }
 }
 
+/// A number of bytes such as 500MB or 2GB. Without a unit it is in bytes.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    let digits = text.trim().trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit: u64 = match text.trim()[digits.len()..].to_ascii_uppercase().as_str() {
+        "" | "B" => 1,
+        "K" | "KB" | "KIB" => 1 << 10,
+        "M" | "MB" | "MIB" => 1 << 20,
+        "G" | "GB" | "GIB" => 1 << 30,
+        "T" | "TB" | "TIB" => 1 << 40,
+        _ => return Err("no such unit: write MB or GB".to_owned()),
+    };
+    let number: f64 =
+        digits.trim().parse().map_err(|_| "no size: write a number and a unit, such as 2GB".to_owned())?;
+    let n_bytes = number * unit as f64;
+    if (1.0..=u64::MAX as f64).contains(&n_bytes) { Ok(n_bytes as u64) } else { Err("no size of memory".to_owned()) }
+}
+
 /// Limits the number of threads of all work from here on.
 fn use_threads(threads: Option<usize>) -> Result<(), Failure> {
     let Some(n_threads) = threads else { return Ok(()) };

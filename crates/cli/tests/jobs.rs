@@ -162,7 +162,7 @@ fn judge(system: System, files: &BTreeMap<String, String>, ended: &mut Ended) ->
 }
 
 #[test]
-fn what_the_command_releases_it_verifies() {
+fn the_command_verifies_every_release_that_it_makes() {
     let first = number("KOHORT_JOBS_FROM").unwrap_or(0);
     let n_jobs = number("KOHORT_JOBS_BY_COMMAND").unwrap_or(N_JOBS);
     let mut failed = Vec::new();

@@ -24,8 +24,8 @@ use crate::encode::{Encoded, Rows};
 use crate::ranks::places;
 use crate::requirement::{Rules, Tally};
 
-/// Folds the rows that take part, block by block, and tells where each block of folded rows ends. `size` is how many rows make
-/// a block. A table that does not name its persons is one block, and no end is told then.
+/// Folds the rows that take part, block by block. Also returns where each block of folded rows ends. `size` is how many rows
+/// make a block. A table that does not name its persons is a single block, for which no end is returned.
 pub(crate) fn fold(
     table: &Table,
     encoded: &Encoded<'_>,

@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_flushed_survives_and_what_was_not_may_be_torn() {
+    fn flushed_writes_survive_and_others_may_be_torn() {
         let mut contents = disk();
         contents.write("a", 0, &[2; 2 * SECTOR]).expect("power is on");
         assert_eq!(survived(&contents, Survivors::None), Some(vec![1; 2 * SECTOR]));

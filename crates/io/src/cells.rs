@@ -13,4 +13,5 @@ mod store;
 
 pub use released::{ClassSizes, ReleasedCells, StagedCells};
 pub use spill::Spill;
-pub use store::CellStore;
+pub(crate) use spill::remove_abandoned;
+pub use store::{CellStore, parts_of};

@@ -4,6 +4,7 @@ mod arrow;
 mod audit;
 mod batches;
 mod columns;
+mod counted;
 mod csv;
 mod dictionary;
 mod error;
@@ -27,16 +28,20 @@ mod typing;
 pub use audit::{AuditOptions, read_for_audit};
 pub use batches::TableBatches;
 pub use columns::FileColumns;
+pub use counted::CountedTable;
 pub use error::{MissingValue, ReadError, ReadErrors, RowNumber, RowNumbers};
 pub use hierarchies::texts_by_value;
 pub use lazy::{LazyColumns, NotHandedOver};
 pub use load::{LoadedTable, Origin, check_labels, load};
 pub use open::{CheckOptions, read_batches_for_check, read_for_check};
 pub use register::{EarlierRegister, JoinedBy, LoadedRegister, LoadedRegisters, load_registers};
-pub use release::{ReleaseError, manifest_digest, read_listing, read_release, read_release_of, read_release_with};
+pub use release::{
+    ReleaseError, count_released, manifest_digest, read_listing, read_manifest_of, read_release, read_release_of,
+    read_release_with,
+};
 pub use rows::{PlainCells, PrivateRows, read_rows};
 pub use sources::{Batches, InMemory, Sources};
-pub use streamed::{NumberedRows, StreamedTable};
+pub use streamed::{NumberedRows, RowsAgain, StreamedTable};
 pub use tables::{LoadError, LoadedTables, load_tables};
 pub use typing::infer_type;
 

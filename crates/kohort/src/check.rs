@@ -1,14 +1,18 @@
 //! [`Check`]: counts which requirements a table satisfies, whoever made it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use kohort_io::{
-    Batches, CheckOptions, FileColumns, ReadError, ReadErrors, infer_type, read_batches_for_check, read_for_check,
+    Batches, CheckOptions, CountedTable, FileColumns, ReadError, ReadErrors, infer_type, read_batches_for_check,
+    read_for_check,
 };
 use kohort_model::{Distance, Notation, Progress, Requirement, Table};
-use kohort_verify::{Findings, measure};
+use kohort_verify::{Findings, PartsCounter, Violations, measure};
 
 use crate::error::{Error, Report, violation_reports};
+use crate::in_parts::count_in_parts;
+use crate::memory::Memory;
 
 /// The columns of a table to be counted, and the requirements to be checked.
 ///
@@ -55,6 +59,44 @@ impl Check {
     pub fn file(&self, path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Checked, Error> {
         let path = path.as_ref();
         self.count(path, read_for_check(path, &CheckOptions::default(), progress)?)
+    }
+
+    /// Does the same as [`Check::file`] for a file that may be larger than memory. Rows wait encrypted in the folder for temporary
+    /// files.
+    ///
+    /// # Errors
+    /// As [`Check::file`], and [`Error::Input`] for persons with several rows, which can't be counted in parts in this version.
+    pub fn file_within(
+        &self,
+        path: impl AsRef<Path>,
+        memory: Memory,
+        progress: &dyn Progress,
+    ) -> Result<Checked, Error> {
+        if let Some(person) = &self.person {
+            let message =
+                format!("persons with several rows, named by '{person}', can't be counted in parts in this version");
+            return Err(Error::input(message, "count them in memory"));
+        }
+        let of_requirements = self.requirements.iter().filter_map(|requirement| requirement.column());
+        let names = self.quasi.iter().chain(&self.sensitive).cloned().chain(of_requirements.map(str::to_owned));
+        let (path, options, names): (_, _, BTreeSet<String>) =
+            (path.as_ref(), CheckOptions::default(), names.collect());
+        if names.is_empty() {
+            return Err(Error::input("there is no column to count", "name columns that others could know"));
+        }
+        let mut counted = CountedTable::count(path, &options, &names, memory.of_texts(), progress)?;
+        let quasi = positions(path, &counted.table, &self.quasi)?;
+        let sensitive = positions(path, &counted.table, &self.sensitive)?;
+        order_values(&mut counted.table, &self.requirements);
+        let refused = |violations: Violations| Error::Input(violation_reports(&violations.0));
+        let counter =
+            PartsCounter::of_table(&counted.table, &quasi, &sensitive, &self.requirements).map_err(refused)?;
+        let folder = std::env::temp_dir();
+        let found = count_in_parts(&mut counted, counter, &quasi, memory, &folder, progress)?.map_err(refused)?;
+        let findings =
+            found.ok_or_else(|| Error::input("there are no rows to count", "check that this is the file you mean"))?;
+        let unmet = violation_reports(&findings.unmet);
+        Ok(Checked { findings, unmet })
     }
 
     /// Counts rows in memory.

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_t_be_read_is_said() {
+    fn faults_of_conditions_are_reported() {
         let wrong = |text: &str| parse(text).unwrap_err().to_string();
         assert_eq!(wrong(""), "expected a column at the end");
         assert_eq!(wrong("age"), "expected =, <, <=, >, >=, between or in at the end");

@@ -7,58 +7,30 @@
 //! 5. Anonymize and verify each cell.
 //! 6. Merge the released rows into one file, which the verifier reads and counts.
 
+mod join;
+
 use std::path::Path;
 
 use kohort_core::AnonymizeError;
-use kohort_core::cells::{CellPlan, JoinedLoss, Whole, anonymize_cell, can_stand};
-use kohort_core::encode::Domain;
+use kohort_core::cells::{CellPlan, JoinedLoss, Whole, anonymize_cell};
+use kohort_core::encode::{Domain, Encoded};
 use kohort_io::{
-    CellForm, CellStore, LoadedTable, NumberedRows, ReleasedCells, Spill, StreamedTable, WriteOptions, check_target,
+    CellForm, CellStore, LoadedTable, NumberedRows, ReleasedCells, RowsAgain, Spill, StreamedTable, WriteOptions,
+    check_target,
 };
 use kohort_model::spec::Order;
-use kohort_model::{Column, Manifest, NULL, Note, Progress, Quiet, ReleasedTable, Requirement, Role, Table, Texts};
-use kohort_verify::{BlatantRisk, CellsVerifier, Findings, find_risks, find_risks_by_counts, joined_findings, measure};
+use kohort_model::{Cells, Manifest, Note, Progress, Quiet, ReleasedTable, Requirement, Role, Spec, Table, Texts};
+use kohort_verify::{CellsVerifier, Findings, RisksInCells, joined_findings, measure};
 
 use crate::described::own_values_listed;
 use crate::error::{Error, Report};
 use crate::job::{Job, limit_of};
 use crate::manifest::{Facts, TableFacts};
+use crate::memory::{Memory, Together};
+use join::join_unreachable;
 
-/// Rows that the verifier takes note of at once.
-const ROWS_AT_ONCE: usize = 1 << 20;
-
-/// How much memory a job may use.
-#[derive(Clone, Copy, Debug)]
-pub struct Memory {
-    n_bytes: u64,
-    most_rows: Option<u64>,
-}
-
-impl Memory {
-    /// About this many bytes, beside the program itself.
-    pub fn bytes(n_bytes: u64) -> Self {
-        Memory { n_bytes, most_rows: None }
-    }
-
-    /// Cells of at most this many rows, although more would fit into memory. Smaller cells lose more.
-    #[must_use]
-    pub fn rows_per_cell(mut self, most_rows: u64) -> Self {
-        self.most_rows = Some(most_rows);
-        self
-    }
-
-    /// Distinct texts may take this much.
-    fn of_texts(self) -> u64 {
-        self.n_bytes / 4
-    }
-
-    /// The rows of a cell, whose partitioning takes about half of the memory.
-    fn rows_of_cell(self, n_columns: usize) -> u64 {
-        let bytes_per_row = 56 + 16 * n_columns as u64;
-        let fitting = (self.n_bytes / 2 / bytes_per_row).max(1);
-        self.most_rows.map_or(fitting, |most| most.min(fitting))
-    }
-}
+/// Rows by which it is judged whether a column names persons.
+const ROWS_OF_GROUPS: u64 = 1 << 16;
 
 /// A release that was written in cells.
 #[derive(Debug)]
@@ -87,7 +59,15 @@ impl Job {
     ) -> Result<WrittenInCells, Error> {
         self.refuse_in_cells()?;
         let written = self.in_cells(folder.as_ref(), options, memory, progress);
-        if progress.is_cancelled() { Err(Error::Cancelled) } else { written }
+        match written {
+            // A folder that is there already stays.
+            Err(_) if progress.is_cancelled() => Err(Error::Cancelled),
+            Err(Error::Unreachable(_)) if self.leaves_out_nobody() => Err(Error::input(
+                "the requirement can't be reached in cells, where t and beta allow nobody to be left out",
+                "anonymize the table in memory, or loosen the requirement",
+            )),
+            written => written,
+        }
     }
 
     /// Refuses what can't be cut into cells in this version, and names all of it.
@@ -99,8 +79,6 @@ impl Job {
                 "anonymize them in memory",
             ));
         };
-        let requirements = spec.requirements(table);
-        let compares = requirements.iter().any(Requirement::compares_with_release);
         let refused = [
             (spec.links_rows(), "tables that refer to rows"),
             (!spec.audiences.is_empty(), "several audiences"),
@@ -108,13 +86,58 @@ impl Job {
             (table.person.is_some(), "a person column"),
             (spec.order == Order::Input, "order = \"input\""),
             (self.form() == CellForm::Bounds, "cells as bounds"),
-            (compares && spec.max_suppressed > 0.0, "t or beta together with max_suppressed"),
         ];
         let report = |&(_, what): &(bool, &str)| {
             Report::new(format!("{what} can't be anonymized in cells in this version")).hint("anonymize it in memory")
         };
         let reports: Vec<Report> = refused.iter().filter(|(is_refused, _)| *is_refused).map(report).collect();
         if reports.is_empty() { Ok(()) } else { Err(Error::Input(reports)) }
+    }
+
+    /// How the table would be cut into cells. The table is read once, and nothing is written.
+    ///
+    /// # Errors
+    /// As [`Job::write_in_cells`], as far as they show in the first reading.
+    pub fn plan_in_cells(&self, memory: Memory, progress: &dyn Progress) -> Result<PlannedCells, Error> {
+        self.refuse_in_cells()?;
+        let requirements = self.spec.requirements(&self.spec.tables[0]);
+        let planned = self.planned(&requirements, memory, progress);
+        if progress.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        let Planned { loaded, counts, n_rows, plan, largest_cell, .. } = planned?;
+        let n_bytes_on_disk = bytes_on_disk(&loaded.table, &counts, n_rows);
+        Ok(PlannedCells { n_rows, n_cells: plan.n_cells() as u64, rows_of_largest_cell: largest_cell, n_bytes_on_disk })
+    }
+
+    /// Reads the table for the first time, and cuts it into cells.
+    fn planned(&self, requirements: &[Requirement], memory: Memory, progress: &dyn Progress) -> Result<Planned, Error> {
+        let (spec, table_spec) = (&self.spec, &self.spec.tables[0]);
+        let streamed = StreamedTable::count(self.sources(), spec, table_spec, memory.of_texts(), progress)?;
+        let StreamedTable { loaded, counts, n_rows, sample, rows } = streamed;
+        let n_columns = loaded.table.columns.len();
+        let encoded = Whole { table: &loaded.table, counts: &counts }.encoded()?;
+        let sample = codes_of(&encoded, sample);
+        let plan = CellPlan::from_sample(&encoded.domains, &sample, n_rows, memory.planned_rows(n_columns));
+        let largest_cell = plan.largest_cell(&sample, n_rows);
+        let mut together = persons_together(&loaded.table, requirements);
+        together.push(Together { n_rows: largest_cell, why: "some equal persons" });
+        memory.check(&together, n_rows, n_columns)?;
+        drop(encoded);
+        Ok(Planned { loaded, counts, n_rows, rows, plan, largest_cell })
+    }
+
+    /// The spec that each cell must satisfy. t and beta compare a class with all released persons, so all cells together would have
+    /// to agree on who is left out. Nobody is.
+    fn cell_spec(&self) -> Spec {
+        let max_suppressed = if self.leaves_out_nobody() { 0.0 } else { self.spec.max_suppressed };
+        Spec { max_suppressed, ..self.spec.clone() }
+    }
+
+    /// Whether persons may be left out by the spec, but not in cells.
+    fn leaves_out_nobody(&self) -> bool {
+        let requirements = self.spec.requirements(&self.spec.tables[0]);
+        self.spec.max_suppressed > 0.0 && requirements.iter().any(Requirement::compares_with_release)
     }
 
     fn in_cells(
@@ -125,53 +148,54 @@ impl Job {
         progress: &dyn Progress,
     ) -> Result<WrittenInCells, Error> {
         check_target(folder, options.existing)?;
-        let (spec, table_spec) = (&self.spec, &self.spec.tables[0]);
+        let (spec, table_spec) = (&self.cell_spec(), &self.spec.tables[0]);
         let requirements = spec.requirements(table_spec);
-        let mut streamed = StreamedTable::count(self.sources(), spec, table_spec, memory.of_texts(), progress)?;
-        let (loaded, counts, n_rows) = (streamed.loaded.clone(), streamed.counts.clone(), streamed.n_rows);
+        let Planned { loaded, counts, n_rows, mut rows, plan, .. } = self.planned(&requirements, memory, progress)?;
+        let n_columns = loaded.table.columns.len();
         let whole = Whole { table: &loaded.table, counts: &counts };
         let encoded = whole.encoded()?;
-        let codes_of = |ids: &[u32]| {
-            encoded.columns.iter().enumerate().map(|(column, &source)| encoded.code_of(column, ids[source])).collect()
-        };
-        let sample: Vec<(Vec<u32>, u64)> = streamed.sample.iter().map(|(ids, n)| (codes_of(ids), *n)).collect();
-        let most_rows = memory.rows_of_cell(loaded.table.columns.len());
-        let plan = CellPlan::from_sample(&encoded.domains, &sample, n_rows, most_rows);
 
         let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        // Numbers of 4 bytes for each cell of the table, and for both ends of each generalized cell.
-        let per_row = 4 * (loaded.table.columns.len() + 2 * encoded.columns.len()) as u64;
-        let spill = Spill::below(parent, n_rows.saturating_mul(per_row))?;
-        let mut store = CellStore::new(&spill, plan.n_cells(), loaded.table.columns.len());
+        let spill = Spill::below(parent, bytes_on_disk(&loaded.table, &counts, n_rows))?;
+        let mut store = CellStore::new(&spill, plan.n_cells(), n_columns, memory.waiting_rows(n_columns));
         let mut verifier = CellsVerifier::new(&requirements, limit_of(spec));
+        let mut risks = RisksInCells::new(&loaded.table, &counts, n_rows);
+        let mut groups: Vec<Group> =
+            risks.may_name_persons().into_iter().map(|column| Group::new(column, &rows, &counts, n_columns)).collect();
         // Rows wait until there are many, because the verifier looks at every distinct text each time.
-        let mut waiting: Vec<Vec<u32>> = vec![Vec::new(); loaded.table.columns.len()];
+        let most_waiting = memory.waiting_rows(n_columns);
+        let mut waiting: Vec<Vec<u32>> = vec![Vec::new(); n_columns];
         let note = |verifier: &mut CellsVerifier, rows: &mut Vec<Vec<u32>>| {
-            let n_columns = rows.len();
             verifier.note_read(&with_ids(&loaded.table, std::mem::replace(rows, vec![Vec::new(); n_columns])));
         };
-        streamed.for_each_piece(self.sources(), table_spec, progress, |rows: &NumberedRows| -> Result<(), Error> {
+        rows.for_each_piece(self.sources(), table_spec, progress, |rows: &NumberedRows| -> Result<(), Error> {
             store.add(rows, &plan.cells_of(&encoded, rows))?;
+            groups.iter_mut().for_each(|group| group.add(rows));
             waiting.iter_mut().zip(rows).for_each(|(waiting, ids)| waiting.extend_from_slice(ids));
-            if waiting[0].len() >= ROWS_AT_ONCE {
+            if waiting[0].len() >= most_waiting {
                 note(&mut verifier, &mut waiting);
             }
             Ok(())
         })?;
         note(&mut verifier, &mut waiting);
         store.flush()?;
+        drop(rows);
+        let groups: Vec<(usize, Table)> =
+            groups.into_iter().map(|Group { column, rows, .. }| (column, with_ids(&loaded.table, rows))).collect();
+        let risks_before = self.judge(risks.before(&groups, &requirements))?;
+        drop(groups);
 
-        let groups = join_unreachable(&store, plan.n_cells(), &whole, &self.spec, &requirements, progress)?;
+        let cells = join_unreachable(&store, plan.n_cells(), &whole, (spec, &requirements), memory, progress)?;
         let nulls: Vec<Option<u32>> = encoded.domains.iter().map(Domain::null).collect();
-        let mut released = ReleasedCells::new(&spill, &loaded, &nulls);
+        let mut released = ReleasedCells::new(&spill, &loaded, &nulls, cells.len(), memory.of_writing());
         let mut made = Made::default();
         progress.begin("anonymizing cells", n_rows);
-        for group in &groups {
+        for numbers in &cells {
             if progress.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            let cell = store.table(group, &loaded.table)?;
-            store.remove(group)?;
+            let cell = store.table(numbers, &loaded.table)?;
+            store.remove(numbers)?;
             let done = anonymize_cell(&cell, &whole, spec, &requirements, &Quiet(progress))?;
             made.loss.add(&done.anonymized.loss, done.anonymized.persons);
             made.algorithm = done.anonymized.algorithm;
@@ -181,7 +205,7 @@ impl Job {
             made.before.push(measure(&cell, &quasi, &[], before).map_err(|found| Error::unverified(&found))?);
             let verified = verifier.verify_cell(done.anonymized.release, &cell);
             let verified = verified.map_err(|violations| Error::unverified(&violations))?;
-            made.judge_cell(&cell, &verified.get().tables[0]);
+            risks.add(&cell, &verified.get().tables[0]);
             released.add(&verified, &cell, &done.intervals)?;
             progress.advance(cell.n_rows as u64);
         }
@@ -191,13 +215,15 @@ impl Job {
         if progress.is_cancelled() {
             return Err(Error::Cancelled);
         }
-        let accepted_risks = self.judge(made.risks(&loaded, &counts, &staged.shown, n_rows, &requirements))?;
-        let mut notes = made.notes;
-        if groups.len() > 1 {
-            notes.push(Note::InCells { n_cells: groups.len() as u64 });
+        let labels = labels_of(&loaded, &staged.shown);
+        let accepted_risks = self.judge(risks.after(risks_before, &labels))?;
+        let mut notes = Note::joined(made.notes);
+        if self.leaves_out_nobody() {
+            notes.push(Note::NobodyLeftOut);
         }
-        notes.sort();
-        notes.dedup_by_key(|note| note.code());
+        if cells.len() > 1 {
+            notes.push(Note::InCells { n_cells: cells.len() as u64 });
+        }
         let before = joined_findings(made.before).ok_or(Error::Unreachable(AnonymizeError::NoQuasiColumn))?;
         let facts = Facts {
             algorithm: made.algorithm,
@@ -211,64 +237,40 @@ impl Job {
             previous: Vec::new(),
             before,
         };
-        let manifest = facts.manifest(spec, staged.staged.files(), staged.staged.findings());
-        let own_values_listed = own_values_listed(spec, std::slice::from_ref(&staged.shown), &[&loaded.table]);
+        let manifest = facts.manifest(&self.spec, staged.staged.files(), staged.staged.findings());
+        let own_values_listed = own_values_listed(&self.spec, std::slice::from_ref(&staged.shown), &[&loaded.table]);
         staged.staged.publish(&manifest)?;
         Ok(WrittenInCells { manifest, own_values_listed })
     }
 }
 
-/// The columns of a table with other rows.
-fn with_ids(table: &Table, ids: Vec<Vec<u32>>) -> Table {
-    let n_rows = ids.first().map_or(0, Vec::len);
-    let columns = table.columns.iter().zip(ids).map(|(column, ids)| column.with_ids(ids)).collect();
-    Table { name: table.name.clone(), columns, n_rows, person: None }
+/// How a table would be cut into cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedCells {
+    /// The rows of the table.
+    pub n_rows: u64,
+    /// The number of cells. Cells in which the requirement can't be reached are joined later.
+    pub n_cells: u64,
+    /// The rows that the largest cell is expected to have.
+    pub rows_of_largest_cell: u64,
+    /// What the work may take on the disk at most, the release included.
+    pub n_bytes_on_disk: u64,
 }
 
-/// Groups of neighbouring cells, in each of which the requirement can be reached.
-fn join_unreachable(
-    store: &CellStore<'_>,
-    n_cells: usize,
-    whole: &Whole<'_>,
-    spec: &kohort_model::Spec,
-    requirements: &[Requirement],
-    progress: &dyn Progress,
-) -> Result<Vec<Vec<usize>>, Error> {
-    let asks_for_k_alone = requirements.iter().all(|requirement| requirement.k().is_some());
-    let stands = |cells: &[usize]| -> Result<bool, Error> {
-        if progress.is_cancelled() {
-            return Err(Error::Cancelled);
-        }
-        let n_rows: u64 = cells.iter().map(|&cell| store.n_rows(cell)).sum();
-        if n_rows < u64::from(spec.k) || asks_for_k_alone {
-            return Ok(n_rows >= u64::from(spec.k));
-        }
-        Ok(can_stand(&store.table(cells, whole.table)?, whole, spec, requirements)?)
-    };
-    progress.begin("checking cells", n_cells as u64);
-    let mut groups: Vec<Vec<usize>> = Vec::new();
-    let mut open = Vec::new();
-    for cell in 0..n_cells {
-        open.push(cell);
-        if stands(&open)? {
-            groups.push(std::mem::take(&mut open));
-        }
-        progress.advance(1);
-    }
-    while !open.is_empty() {
-        let Some(mut last) = groups.pop() else {
-            // Not even all cells together: the partitioner tells why.
-            groups.push(std::mem::take(&mut open));
-            break;
-        };
-        last.append(&mut open);
-        if stands(&last)? {
-            groups.push(last);
-        } else {
-            open = last;
-        }
-    }
-    Ok(groups)
+impl PlannedCells {
+    /// How often all rows are read: the table to be counted and to be sent to its cells, the cells, and the release to be merged,
+    /// and to be verified in two readings.
+    pub const PASSES: u64 = 6;
+}
+
+/// A table that was read once, and how it is cut.
+struct Planned {
+    loaded: LoadedTable,
+    counts: Vec<Vec<u64>>,
+    n_rows: u64,
+    rows: RowsAgain,
+    plan: CellPlan,
+    largest_cell: u64,
 }
 
 /// What was made of all cells so far.
@@ -278,97 +280,92 @@ struct Made {
     notes: Vec<Note>,
     loss: JoinedLoss,
     before: Vec<Findings>,
-    /// Rows of cells, and the risks that were found in them.
-    risks_of_cells: Vec<(u64, Vec<BlatantRisk>)>,
 }
 
-impl Made {
-    /// Looks for risks that show only in whole rows. The rows of a person, and the persons of a class, are in one cell.
-    fn judge_cell(&mut self, cell: &Table, released: &ReleasedTable) {
-        let used: Vec<Column> = cell.columns.iter().map(without_unused).collect();
-        let cell = Table { name: cell.name.clone(), columns: used, n_rows: cell.n_rows, person: None };
-        let is_of_rows = |risk: &BlatantRisk| {
-            matches!(risk, BlatantRisk::RowsAreNotPersons { .. } | BlatantRisk::PlainTellsApart { .. })
-        };
-        let risks = find_risks(&cell, &[], Some(released)).into_iter().filter(is_of_rows).collect();
-        self.risks_of_cells.push((cell.n_rows as u64, risks));
-    }
+/// The columns of a table with other rows.
+fn with_ids(table: &Table, ids: Vec<Vec<u32>>) -> Table {
+    let n_rows = ids.first().map_or(0, Vec::len);
+    let columns = table.columns.iter().zip(ids).map(|(column, ids)| column.with_ids(ids)).collect();
+    Table { name: table.name.clone(), columns, n_rows, person: None }
+}
 
-    /// All risks. A risk of whole rows counts if cells with at least half of all rows have it.
-    fn risks(
-        &self,
-        loaded: &LoadedTable,
-        counts: &[Vec<u64>],
-        shown: &ReleasedTable,
-        n_rows: u64,
-        requirements: &[Requirement],
-    ) -> Vec<BlatantRisk> {
-        let labels = |source: usize| {
-            let column = shown.columns.iter().find(|column| column.source == source)?;
-            match &column.cells {
-                kohort_model::Cells::Recoded { labels, .. } => Some(labels),
-                kohort_model::Cells::Copied | kohort_model::Cells::Surrogate { .. } => None,
+/// A sample as codes of the quasi columns.
+fn codes_of(encoded: &Encoded<'_>, sample: Vec<(Vec<u32>, u64)>) -> Vec<(Vec<u32>, u64)> {
+    let codes = |ids: Vec<u32>| {
+        encoded.columns.iter().enumerate().map(|(column, &source)| encoded.code_of(column, ids[source])).collect()
+    };
+    sample.into_iter().map(|(ids, n)| (codes(ids), n)).collect()
+}
+
+/// Persons who must be in one cell because somebody asks for a class of so many.
+fn persons_together(table: &Table, requirements: &[Requirement]) -> Vec<Together> {
+    let own_k = requirements.iter().filter_map(Requirement::own_k_column).filter_map(|name| table.column(name));
+    let largest_own_k = own_k.flat_map(|column| column.texts.iter().filter_map(|text| text.parse::<u64>().ok())).max();
+    let k = requirements.iter().filter_map(Requirement::k).max().map(u64::from);
+    let own_k = largest_own_k.map(|n_rows| Together { n_rows, why: "the largest own k" });
+    own_k.into_iter().chain(k.map(|n_rows| Together { n_rows, why: "a class of k persons" })).collect()
+}
+
+/// What the work may take on the disk at most: rows of all cells and released rows first, then released rows and the file.
+fn bytes_on_disk(table: &Table, counts: &[Vec<u64>], n_rows: u64) -> u64 {
+    let n_quasi = table.with_role(Role::Quasi).len() as u64;
+    let is_copied = |role: Role| matches!(role, Role::Sensitive | Role::Plain);
+    let n_copied = table.columns.iter().filter(|column| is_copied(column.role)).count() as u64;
+    let (cells, released) = (4 * table.columns.len() as u64 * n_rows, 4 * (2 * n_quasi + n_copied) * n_rows);
+    let texts = |(column, counts): (&kohort_model::Column, &Vec<u64>)| -> u64 {
+        // A range shows two values, brackets, a comma and quotes; every cell is followed by a separator.
+        let of_all: u64 = column.texts.iter().zip(counts).map(|(text, &count)| text.len() as u64 * count).sum();
+        match column.role {
+            Role::Quasi => 2 * of_all + 6 * n_rows,
+            role if is_copied(role) => of_all + 3 * n_rows,
+            _ => 0,
+        }
+    };
+    let file: u64 = table.columns.iter().zip(counts).map(texts).sum();
+    // Frames and encryption take a little more than the numbers.
+    (cells.max(file) + released).saturating_mul(9) / 8
+}
+
+/// All rows of some values of a column, by which it is judged whether the column names persons.
+struct Group {
+    column: usize,
+    is_chosen: Vec<bool>,
+    rows: Vec<Vec<u32>>,
+}
+
+impl Group {
+    /// The values with the smallest hashes, so that the choice does not depend on the order of rows.
+    fn new(column: usize, rows: &RowsAgain, counts: &[Vec<u64>], n_columns: usize) -> Group {
+        let mut by_hash: Vec<(u64, usize)> = rows.hashes_of(column).iter().copied().zip(0..).collect();
+        by_hash.sort_unstable();
+        let mut is_chosen = vec![false; by_hash.len()];
+        let mut n_rows = 0;
+        for (_, id) in by_hash {
+            if n_rows >= ROWS_OF_GROUPS {
+                break;
             }
-        };
-        let labels: Vec<Option<&Texts>> = (0..loaded.table.columns.len()).map(labels).collect();
-        let mut risks = find_risks_by_counts(&loaded.table, counts, &labels, n_rows, requirements);
-        let mut of_rows: Vec<(u64, BlatantRisk)> = Vec::new();
-        for (rows, risk) in
-            self.risks_of_cells.iter().flat_map(|(rows, risks)| risks.iter().map(move |risk| (rows, risk)))
-        {
-            match of_rows.iter_mut().find(|(_, known)| is_same(known, risk)) {
-                Some((rows_so_far, known)) => {
-                    *rows_so_far += rows;
-                    add_counts(known, risk);
-                }
-                None => of_rows.push((*rows, risk.clone())),
-            }
+            is_chosen[id] = true;
+            n_rows += counts[column][id];
         }
-        risks.extend(of_rows.into_iter().filter(|(rows, _)| 2 * rows >= n_rows).map(|(_, risk)| risk));
-        risks
+        Group { column, is_chosen, rows: vec![Vec::new(); n_columns] }
+    }
+
+    fn add(&mut self, rows: &NumberedRows) {
+        let of_column = rows[self.column].iter().enumerate();
+        for (row, _) in of_column.filter(|(_, id)| self.is_chosen.get(**id as usize).copied().unwrap_or(false)) {
+            self.rows.iter_mut().zip(rows).for_each(|(group, ids)| group.push(ids[row]));
+        }
     }
 }
 
-/// Whether two cells have the same risk.
-fn is_same(some: &BlatantRisk, other: &BlatantRisk) -> bool {
-    match (some, other) {
-        (BlatantRisk::RowsAreNotPersons { column: a, .. }, BlatantRisk::RowsAreNotPersons { column: b, .. }) => a == b,
-        (BlatantRisk::PlainTellsApart { columns: a, .. }, BlatantRisk::PlainTellsApart { columns: b, .. }) => a == b,
-        _ => false,
-    }
-}
-
-/// Adds the counts of another cell.
-fn add_counts(known: &mut BlatantRisk, other: &BlatantRisk) {
-    match (known, other) {
-        (
-            BlatantRisk::RowsAreNotPersons { n_persons, n_rows, .. },
-            BlatantRisk::RowsAreNotPersons { n_persons: more_persons, n_rows: more_rows, .. },
-        ) => {
-            *n_persons += more_persons;
-            *n_rows += more_rows;
+/// For each column the labels of the release, if it is generalized.
+fn labels_of<'a>(loaded: &LoadedTable, shown: &'a ReleasedTable) -> Vec<Option<&'a Texts>> {
+    let labels = |source: usize| {
+        let column = shown.columns.iter().find(|column| column.source == source)?;
+        match &column.cells {
+            Cells::Recoded { labels, .. } => Some(labels),
+            Cells::Copied | Cells::Surrogate { .. } => None,
         }
-        (
-            BlatantRisk::PlainTellsApart { n_unique, n_persons, .. },
-            BlatantRisk::PlainTellsApart { n_unique: more_unique, n_persons: more_persons, .. },
-        ) => {
-            *n_unique += more_unique;
-            *n_persons += more_persons;
-        }
-        _ => {}
-    }
-}
-
-/// A column whose dictionary has no text that no row holds.
-fn without_unused(column: &Column) -> Column {
-    let mut numbers = vec![NULL; column.texts.len()];
-    let mut texts = Texts::new();
-    let ids = column.ids.iter().map(|&id| {
-        if id != NULL && numbers[id as usize] == NULL {
-            numbers[id as usize] = texts.push(column.texts.get(id));
-        }
-        if id == NULL { NULL } else { numbers[id as usize] }
-    });
-    let ids = ids.collect();
-    Column { texts, ids, ..column.without_cells() }
+    };
+    (0..loaded.table.columns.len()).map(labels).collect()
 }

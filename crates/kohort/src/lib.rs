@@ -52,7 +52,8 @@
 //! | release one table | [`Table`] |
 //! | release many tables, to several audiences, or beside a register | [`JobBuilder`], or a spec file and [`Job::read`] |
 //! | write, print, or get Arrow batches | [`Release`] |
-//! | release a table that is larger than memory | [`Job::write_in_cells`] |
+//! | release a table that is larger than memory | [`Job::write_in_cells`], [`Job::plan_in_cells`] |
+//! | count a table or a release that is larger than memory | [`Check::file_within`], [`verify_within`] |
 //! | count a release again, as its readers or its publisher | [`verify`], [`verify_against`] |
 //! | measure any table, also another tool's output | [`Check`] |
 //! | read several releases of the same persons together | [`Audit`] |
@@ -70,14 +71,17 @@
 mod audit;
 mod builder;
 mod check;
+mod counts;
 mod described;
 mod error;
 mod estimate;
 mod expression;
 mod in_cells;
+mod in_parts;
 mod job;
 mod make;
 mod manifest;
+mod memory;
 mod previous;
 mod release;
 mod suggest;
@@ -90,15 +94,19 @@ pub use builder::{
     Table,
 };
 pub use check::{Check, Checked};
+pub use counts::{counts, has_sizes, hides_persons};
 pub use error::{Error, Report};
 pub use estimate::{Estimate, EstimateOptions, ValueCount, Widths, estimate};
-pub use in_cells::{Memory, WrittenInCells};
+pub use in_cells::{PlannedCells, WrittenInCells};
 pub use job::Job;
 pub use make::make_hierarchy;
 pub use manifest::sensitive_columns;
+pub use memory::Memory;
 pub use release::Release;
 pub use suggest::{Setting, Suggestion, Suggestions, suggest, suggest_batches};
-pub use verification::{Verdict, Verification, verify, verify_against, verify_against_with, verify_with};
+pub use verification::{
+    Verdict, Verification, verify, verify_against, verify_against_with, verify_with, verify_within,
+};
 pub use wording::{Parameter, Words};
 
 /// The vocabulary: specs, manifests, hierarchies, requirements.

@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_is_read_back_from_its_manifest() {
+    fn requirements_are_read_back_from_the_manifest() {
         let spec = Spec::parse(
             "k = 5\nmax_suppressed = 0.1\n[tables.a]\nfile = \"a.csv\"\n[tables.a.columns]\nage = \"quasi\"\n\
              x = { role = \"sensitive\", l = 3, entropy_l = 2, recursive_cl = [3, 2], t = 0.2, distance = \"ordered\" }\n\
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_audiences_is_read_back_from_its_manifest() {
+    fn requirements_of_audiences_are_read_back_from_the_manifest() {
         let spec = Spec::parse(
             "k = 5\n[tables.a]\nfile = \"a.csv\"\ncolumns = { x = { role = \"sensitive\", l = 3 } }\n\
              [audiences.hr]\nquasi = [\"age\", \"job\"]\nk = 3\n[audiences.insurer]\nquasi = [\"car\", \"age\"]\n\

@@ -19,6 +19,8 @@ pub enum Parameter {
     Format,
     /// The hierarchy of a column.
     Hierarchy,
+    /// How much memory a job may use.
+    Memory,
     /// The order of released rows.
     Order,
     /// The column that names the person.
@@ -29,13 +31,14 @@ pub enum Parameter {
 
 impl Parameter {
     /// All of them.
-    pub const ALL: [Parameter; 9] = [
+    pub const ALL: [Parameter; 10] = [
         Parameter::AcceptRisks,
         Parameter::Cells,
         Parameter::Folder,
         Parameter::Force,
         Parameter::Format,
         Parameter::Hierarchy,
+        Parameter::Memory,
         Parameter::Order,
         Parameter::Person,
         Parameter::Quasi,
@@ -50,6 +53,7 @@ impl Parameter {
             Parameter::Force => "force",
             Parameter::Format => "format",
             Parameter::Hierarchy => "hierarchy",
+            Parameter::Memory => "memory",
             Parameter::Order => "order",
             Parameter::Person => "person",
             Parameter::Quasi => "quasi",

@@ -77,37 +77,15 @@ enum Labels<T = Tree> {
 /// Why labels or literals can't be read as values of a column.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the variants and fields are")]
 pub enum MeaningError {
     /// A leaf of the hierarchy is not of the column's type.
     #[error("column '{column}' of '{view}': {n} leaves of its hierarchy are not values of type {value_type}")]
-    ForeignLeaves {
-        /// The view.
-        view: String,
-        /// The column.
-        column: String,
-        /// The type of its values.
-        value_type: ValueType,
-        /// How many leaves.
-        n: usize,
-    },
-    /// A literal is not of the column's type.
+    ForeignLeaves { view: String, column: String, value_type: ValueType, n: usize },
     #[error("column '{column}' of '{view}' is compared with a value that is not of type {value_type}")]
-    NotOfType {
-        /// The view.
-        view: String,
-        /// The column.
-        column: String,
-        /// The type of its values.
-        value_type: ValueType,
-    },
-    /// A label is neither a value nor a range nor a node.
+    NotOfType { view: String, column: String, value_type: ValueType },
     #[error("column '{column}' of '{view}' shows a label that is not a value, range or node of its hierarchy")]
-    UnreadableLabel {
-        /// The view.
-        view: String,
-        /// The column.
-        column: String,
-    },
+    UnreadableLabel { view: String, column: String },
 }
 
 impl MeaningError {

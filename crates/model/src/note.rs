@@ -47,6 +47,8 @@ pub enum Note {
     },
     /// `leftovers = "suppress"` leaves out nobody to make a class narrower.
     NobodyTrimmed(WhyNobody),
+    /// Nobody is left out in cells, although the spec allows it: t and beta compare each cell with all persons.
+    NobodyLeftOut,
     /// The table was anonymized in cells, because of the memory that was given.
     InCells {
         /// The number of cells.
@@ -84,8 +86,31 @@ impl Note {
             Note::SearchEnded => "search_ended",
             Note::PairedGreedily { .. } => "paired_greedily",
             Note::NobodyTrimmed(_) => "nobody_trimmed",
+            Note::NobodyLeftOut => "nobody_left_out",
             Note::InCells { .. } => "in_cells",
         }
+    }
+
+    /// The notes on the parts of a table as notes on the whole, each once. Counts of different persons add up; of tables that
+    /// were too large, the largest is named.
+    pub fn joined(mut notes: Vec<Note>) -> Vec<Note> {
+        notes.sort();
+        notes.dedup_by(|next, kept| match (&mut *kept, next) {
+            (Note::LessTried { n_distinct, .. }, Note::LessTried { n_distinct: other, .. }) => {
+                *n_distinct = (*n_distinct).max(*other);
+                true
+            }
+            (
+                Note::ComparedOnPart { n_persons, n_tried },
+                Note::ComparedOnPart { n_persons: more_persons, n_tried: more_tried },
+            ) => {
+                *n_persons += *more_persons;
+                *n_tried += *more_tried;
+                true
+            }
+            (kept, next) => kept == next,
+        });
+        notes
     }
 
     /// The settings of a spec that its algorithm does not use. Settings at their default are not named, because they
@@ -161,6 +186,11 @@ impl fmt::Display for Note {
                 };
                 write!(f, "leftovers = \"suppress\" left out nobody who makes a class wide, because {why}")
             }
+            Note::NobodyLeftOut => write!(
+                f,
+                "nobody was left out, although max_suppressed allows it, because t and beta compare each cell with all persons: \
+                 the loss may be higher than in memory"
+            ),
             Note::InCells { n_cells } => write!(
                 f,
                 "the table was anonymized in {n_cells} cells that share no class, to stay within the given memory: the loss \

@@ -72,50 +72,23 @@ impl Default for Configuration {
 /// A fault of a configuration.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the variants and fields are")]
 pub enum ConfigurationError {
-    /// The file can't be read.
     #[error("{}: can't be read: {source}", .path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: std::io::Error,
-    },
-    /// The file is not a valid configuration.
+    Read { path: PathBuf, source: std::io::Error },
     #[error("{}: {reason}", .path.display())]
-    Parse {
-        /// The file.
-        path: PathBuf,
-        /// The line, the fault, and its place.
-        reason: String,
-    },
-    /// A certificate without a key, or a key without a certificate.
+    Parse { path: PathBuf, reason: String },
     #[error("TLS needs both a certificate and its key")]
     HalfTls,
-    /// TLS is required, but there is no certificate.
     #[error("TLS is required, but there is no certificate")]
     NoTls,
     /// Connections from other machines would not be encrypted.
     #[error("{listen} can be reached from other machines, but TLS is not required")]
-    Exposed {
-        /// The address.
-        listen: SocketAddr,
-    },
-    /// Other machines could read the metrics.
+    Exposed { listen: SocketAddr },
     #[error("metrics need a loopback address, and {address} is not one")]
-    ExposedMetrics {
-        /// The address.
-        address: SocketAddr,
-    },
-    /// A limit is too small.
+    ExposedMetrics { address: SocketAddr },
     #[error("{name} must be at least {least}")]
-    TooSmall {
-        /// The limit.
-        name: &'static str,
-        /// The smallest allowed value.
-        least: u64,
-    },
-    /// The certificate or key is not valid.
+    TooSmall { name: &'static str, least: u64 },
     #[error(transparent)]
     Tls(#[from] TlsError),
 }

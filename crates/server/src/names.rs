@@ -153,7 +153,6 @@ fn type_name(data_type: &DataType) -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 mod tests {
     use datafusion::arrow::datatypes::{DataType, Field};
     use kohort_sql::parser::parse;

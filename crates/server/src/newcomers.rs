@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn where_all_places_are_taken_the_address_with_most_of_them_gives_way() {
+    fn if_all_places_are_taken_the_address_with_most_of_them_gives_way() {
         let newcomers = Newcomers::new(4, 3);
         let there = newcomers.take(THERE);
         let here: Vec<Newcomer> = (0..3).map(|_| newcomers.take(HERE)).collect();

@@ -172,7 +172,7 @@ impl Request {
                     let name = declared.names[0].value.clone();
                     let Some(query) = declared.for_query.clone() else { return Err(unsupported("this DECLARE")) };
                     let query = of_query(SqlStatement::Query(query), parsed.text.clone());
-                    Request::Declare { name, query: Box::new(Parsed { access: parsed.access.clone(), ..query }) }
+                    Request::Declare { name, query: Box::new(Parsed { pair: parsed.pair.clone(), ..query }) }
                 }
                 _ => return Err(unsupported("this DECLARE")),
             },
@@ -226,7 +226,7 @@ impl Request {
 
 fn of_query(statement: SqlStatement, text: StatementText) -> Parsed {
     let statement = Statement::Sql(Box::new(DFStatement::Statement(Box::new(statement))));
-    Parsed { statement, access: kohort_sql::parser::Access::default(), text }
+    Parsed { statement, pair: kohort_sql::policy::Pair::default(), text }
 }
 
 /// A SET of a PostgreSQL setting; `None` if it sets an option of the engine.

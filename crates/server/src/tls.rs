@@ -25,27 +25,12 @@ pub struct Tls {
 /// Why TLS can't be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the variants and fields are")]
 pub enum TlsError {
-    /// The file has no certificate or key.
     #[error("{}: the file has no {what}: {reason}", .path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the file should contain.
-        what: &'static str,
-        /// The fault.
-        reason: String,
-    },
-    /// The certificate and the key do not belong together.
+    File { path: PathBuf, what: &'static str, reason: String },
     #[error("{} and {} can't be used together: {source}", .certificate.display(), .key.display())]
-    Pair {
-        /// The certificate's file.
-        certificate: PathBuf,
-        /// The key's file.
-        key: PathBuf,
-        /// The reason.
-        source: rustls::Error,
-    },
+    Pair { certificate: PathBuf, key: PathBuf, source: rustls::Error },
 }
 
 impl Tls {

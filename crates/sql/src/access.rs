@@ -24,11 +24,12 @@ use parking_lot::{RwLock, RwLockWriteGuard};
 use tokio::sync::watch;
 
 pub use error::AccessError;
-pub use grants::{Granted, GrantedPair};
+pub use grants::Granted;
 pub use login::Login;
 pub use records::{MemoryRecords, Record, Records};
 pub use verifier::{ITERATIONS, Verifier, random_bytes};
 
+use crate::policy::Pair;
 use crate::role::Role;
 use grants::{Grants, Held};
 use records::Unwritten;
@@ -318,13 +319,13 @@ impl Accounts {
     }
 
     /// The purposes and recipients that a user may use now.
-    pub fn pairs(&self, user: &str) -> Vec<GrantedPair> {
+    pub fn pairs(&self, user: &str) -> Vec<Pair> {
         let state = self.state.read();
         state.grants.pairs(user).filter(|(_, how)| *how == Held::Now).map(|(pair, _)| pair.clone()).collect()
     }
 
     /// The purposes and recipients that a user may use or could once use.
-    pub fn pairs_ever(&self, user: &str) -> Vec<GrantedPair> {
+    pub fn pairs_ever(&self, user: &str) -> Vec<Pair> {
         self.state.read().grants.pairs(user).map(|(pair, _)| pair.clone()).collect()
     }
 

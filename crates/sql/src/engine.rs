@@ -134,7 +134,7 @@ impl Engine {
         Engine { shared: Arc::new(shared) }
     }
 
-    /// A new session of nobody who has logged in.
+    /// A new session for somebody who has not logged in.
     pub fn session(&self, role: Role) -> Session {
         Session::new(Arc::clone(&self.shared), role)
     }

@@ -19,17 +19,14 @@ use crate::view::{MaterializedError, ViewError, kind_of};
 /// Why a statement gave no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the variants and fields are")]
 pub enum SqlError {
-    /// The text can't be parsed.
     #[error(transparent)]
     Parse(#[from] ParseError),
-    /// A DGH is wrong.
     #[error(transparent)]
     Hierarchy(#[from] DghError),
-    /// A view can't be built or read.
     #[error(transparent)]
     View(#[from] ViewError),
-    /// A policy file can't be imported.
     #[error(transparent)]
     Import(#[from] ImportError),
     /// A query compares labels in a way that means nothing.
@@ -38,264 +35,132 @@ pub enum SqlError {
     /// A query compares labels with something that is no value.
     #[error(transparent)]
     Meaning(#[from] MeaningError),
-    /// A user or a grant can't be made or used.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// A statement about users where nobody can log in.
     #[error("this engine has no users")]
     NoAccounts,
-    /// A table of a PostgreSQL server can't be made or read.
     #[error(transparent)]
     Postgres(#[from] PostgresError),
-    /// A statement that analysts may not run.
     #[error("analysts may not run this statement: {what}")]
-    NotAllowed {
-        /// Why not.
-        what: &'static str,
-    },
-    /// There is no such view.
+    NotAllowed { what: &'static str },
     #[error("there is no anonymization view '{name}'")]
-    UnknownView {
-        /// The name.
-        name: String,
-    },
+    UnknownView { name: String },
     /// The name is taken, and OR REPLACE would replace what has it.
     #[error("'{name}' exists already")]
-    Exists {
-        /// The name.
-        name: String,
-    },
-    /// There is no such table or plain view.
+    Exists { name: String },
     #[error("there is no {noun} '{name}'")]
     UnknownTable {
         /// `table` or `view`.
         noun: &'static str,
-        /// The name.
         name: String,
     },
-    /// A statement about schemas.
     #[error("the only schema is public, and schemas can't be made or dropped")]
     OneSchema,
-    /// A statement that can't be prepared.
     #[error("CREATE and DROP can't be prepared")]
     NotPrepared,
-    /// A statement about tables that names a view.
     #[error("'{name}' is an anonymization view, which this statement can't change")]
-    IsView {
-        /// The name.
-        name: String,
-    },
+    IsView { name: String },
     /// The name is taken by something that can't be replaced.
     #[error("'{name}' exists already")]
-    Taken {
-        /// The name.
-        name: String,
-    },
-    /// A view with ANSWERS MATCHING is joined.
+    Taken { name: String },
     #[error("'{name}' answers by the values of its members (ANSWERS MATCHING), so it can't be joined with anything")]
-    MatchingJoined {
-        /// The view.
-        name: String,
-    },
-    /// An anonymization view reads another one.
+    MatchingJoined { name: String },
     #[error("an anonymization view can't read another one, '{name}'")]
-    ViewOnView {
-        /// The view that is read.
-        name: String,
-    },
-    /// The query of a view does not always give the same rows.
+    ViewOnView { name: String },
     #[error(
         "the query of an anonymization view must give the same rows every time, and this one calls a function that does not"
     )]
     Volatile,
-    /// PURPOSE or RECIPIENT in a statement that is not a query.
     #[error("PURPOSE and RECIPIENT are for queries, and this statement is not one")]
     NothingAsked,
-    /// `EXPLAIN UTILITY` of something it can't measure.
     #[error(
         "EXPLAIN UTILITY works only for SELECT ... FROM one anonymization view WHERE ..., and not for materialized views"
     )]
     NoUtility,
-    /// The store refused or failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// BEGIN inside a transaction.
     #[error("a transaction is under way already")]
     InTransaction,
-    /// BEGIN READ ONLY.
     #[error("READ ONLY transactions are not supported")]
     ReadOnlyTransaction,
-    /// COMMIT or ROLLBACK outside of a transaction.
     #[error("no transaction is under way")]
     NoTransaction,
-    /// There is no such savepoint.
     #[error("there is no savepoint {name} in this transaction")]
-    NoSavepoint {
-        /// Its name.
-        name: String,
-    },
-    /// The transaction was lost with one of its statements.
+    NoSavepoint { name: String },
     #[error("the transaction was rolled back, because one of its statements was stopped or failed")]
     TransactionLost,
-    /// CREATE or DROP inside a transaction.
     #[error("tables, indexes, views, users and grants can't be made or dropped inside a transaction")]
     NotInTransaction,
-    /// A statement that needs a data folder.
     #[error("this statement needs a data folder")]
     NoDataFolder,
-    /// A statement for stored tables names another table.
     #[error("'{name}' is not a table of the data folder")]
-    NotStored {
-        /// The name.
-        name: String,
-    },
-    /// A clause or statement that stored tables do not support.
+    NotStored { name: String },
     #[error("stored tables do not support {what}")]
-    NotForStored {
-        /// What it is.
-        what: &'static str,
-    },
-    /// A materialized view is made from this table.
+    NotForStored { what: &'static str },
     #[error("the materialized view '{view}' is made from '{name}'")]
-    InUse {
-        /// The table.
-        name: String,
-        /// The view.
-        view: String,
-    },
+    InUse { name: String, view: String },
     /// CREATE OR REPLACE of a materialized view.
     #[error(
         "'{name}' is a materialized view and can't be replaced: readers could combine its answers with those of the new view"
     )]
-    Kept {
-        /// The view.
-        name: String,
-    },
+    Kept { name: String },
     /// CREATE OR REPLACE of a computed view by a materialized one.
     #[error(
         "'{name}' can't be replaced by a materialized view: readers could combine kept answers with those of the new view"
     )]
-    Computed {
-        /// The view.
-        name: String,
-    },
-    /// REFRESH PARTIAL or FORCE of a view that is not materialized.
+    Computed { name: String },
     #[error("'{name}' is not materialized, so REFRESH takes neither PARTIAL nor FORCE")]
-    NotMaterialized {
-        /// The view.
-        name: String,
-    },
-    /// The records of the data folder were written by a newer kohort.
+    NotMaterialized { name: String },
     #[error("the views and users of the data folder are of format {found}; this kohort reads formats up to {known}")]
-    NewerFormat {
-        /// The format of the folder.
-        found: u64,
-        /// The newest format that is known here.
-        known: u64,
-    },
-    /// A record of the data folder can't be read.
+    NewerFormat { found: u64, known: u64 },
     #[error("the data folder is damaged: {what} can't be read")]
-    Damaged {
-        /// What it is.
-        what: String,
-    },
-    /// A file that can't be opened.
+    Damaged { what: String },
     #[error("'{file}' can't be read: {kind}")]
-    File {
-        /// The file.
-        file: String,
-        /// Why.
-        kind: std::io::ErrorKind,
-    },
-    /// The name of a file does not tell its format.
+    File { file: String, kind: std::io::ErrorKind },
     #[error("'{file}' is no .csv, .csv.gz, .csv.zst, .parquet or .arrow file")]
-    UnknownFormat {
-        /// The file.
-        file: String,
-    },
+    UnknownFormat { file: String },
     /// A file has columns that the table lacks. The error does not name them, because without a header they are cells.
     #[error("{n_unknown} of the {n_columns} columns of '{file}' {} not in the table", if *n_unknown == 1 { "is" } else { "are" })]
-    OtherColumns {
-        /// The file.
-        file: String,
-        /// The number of columns that the table lacks.
-        n_unknown: usize,
-        /// The number of columns of the file.
-        n_columns: usize,
-    },
-    /// The contents of a file are wrong.
+    OtherColumns { file: String, n_unknown: usize, n_columns: usize },
     #[error("'{file}': {problem}")]
-    Unreadable {
-        /// The file.
-        file: String,
-        /// What is wrong with it.
-        problem: ReadError,
-    },
-    /// The record of the statement could not be written.
+    Unreadable { file: String, problem: ReadError },
     #[error("the compliance log can't be written, so nothing is answered: {0}")]
     Log(std::io::Error),
     /// A query failed at run time. DataFusion's message may quote a cell, so only its kind is kept.
     #[error("the query failed while it ran: {what}")]
-    Running {
-        /// What kind of failure, and where in a file.
-        what: String,
-    },
-    /// A whole number does not fit into its type.
+    Running { what: String },
     #[error("a whole number is out of range")]
     OutOfRange,
-    /// A division by zero.
     #[error("division by zero")]
     DivisionByZero,
-    /// NULL in a column that must have a value.
     #[error("a column that must have a value was given none")]
     NoValue,
-    /// Functions of a query could make too large values.
     #[error("the query could make more than {} KB of values per row", .most / 1024)]
     TooLarge {
         /// Bytes that a query may make per row.
         most: u64,
     },
-    /// A CUBE of too many columns.
     #[error("CUBE of {n} columns groups rows in 2^{n} ways, and {most} is the most it takes")]
-    TooManyGroupings {
-        /// The number of columns.
-        n: usize,
-        /// The largest number that is allowed.
-        most: usize,
-    },
-    /// A function makes texts or lists of a size that is not known beforehand.
+    TooManyGroupings { n: usize, most: usize },
     #[error("analysts may not use {function}, because the size of its result is not known beforehand")]
-    UnknownGrowth {
-        /// Its name.
-        function: String,
-    },
+    UnknownGrowth { function: String },
     /// A value that was gathered from many rows would be copied beside each of many rows.
     #[error("results of string_agg and array_agg can't be joined, repeated or gathered again")]
     Gathered,
-    /// Functions of a query could compute one value for too long.
     #[error("the query could take too long to compute one row")]
     TooSlow,
-    /// Columns are computed from each other so often that planning would take too long.
     #[error("columns of nested queries are computed from each other too often")]
     TooManyCopies,
-    /// A query needs more memory than it may take.
     #[error("the query needs more memory than it may use")]
     OutOfMemory,
     /// No worker process could be started for a statement. The statement does not run in the server's process instead.
     #[error("no process could be started for the statement: {kind}")]
-    NoWorker {
-        /// Why.
-        kind: std::io::ErrorKind,
-    },
-    /// The worker process of a statement ended without a message.
+    NoWorker { kind: std::io::ErrorKind },
     #[error("the process that ran the statement ended unexpectedly")]
     WorkerLost,
     /// A panic in the worker process of a statement.
     #[error("a fault of kohort stopped the statement at {place}")]
-    StatementFault {
-        /// Where in the code.
-        place: String,
-    },
+    StatementFault { place: String },
     /// An error of DataFusion's about the statement itself, before it reads any data.
     #[error("{}", first_line(.0))]
     Query(DataFusionError),
@@ -460,6 +325,12 @@ impl From<DataFusionError> for SqlError {
                 other => return SqlError::Query(other),
             };
         }
+    }
+}
+
+impl From<MaterializedError> for SqlError {
+    fn from(problem: MaterializedError) -> SqlError {
+        SqlError::View(problem.into())
     }
 }
 

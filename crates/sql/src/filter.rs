@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_weakens_a_conjunction_and_ends_a_disjunction() {
+    fn an_unknown_condition_weakens_a_conjunction_and_ends_a_disjunction() {
         let one = ScalarValue::from(1_i64);
         let at_least = || Filter::Column("a", Test::Compare(Comparison::Ge, &one));
         let (known, unknown) = (|| lit(1_i64).lt_eq(col("a")), || (col("a") + lit(1_i64)).eq(lit(2_i64)));

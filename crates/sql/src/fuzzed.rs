@@ -65,7 +65,7 @@ fn parses(text: &str) {
     for one in &parsed {
         let again = parse(&one.text.written).expect("a statement is read from its own text");
         let [again] = again.as_slice() else { panic!("a statement's own text holds {} statements", again.len()) };
-        assert!(again.statement == one.statement && again.access == one.access, "another statement");
+        assert!(again.statement == one.statement && again.pair == one.pair, "another statement");
         let structure = &one.text.structure;
         assert_eq!(&StatementText::of(structure).structure, structure, "a literal is left in the structure");
         let unknown = StatementText::with_known_names(structure, |_| false);
@@ -137,7 +137,7 @@ pub fn records(data: &[u8]) {
 
 fn hierarchy_record(text: &str) {
     const NAME: &str = "zip";
-    let mut hierarchies = Hierarchies::new();
+    let mut hierarchies = Hierarchies::default();
     if hierarchies.restore(NAME, text).is_none() {
         return;
     }
@@ -145,7 +145,7 @@ fn hierarchy_record(text: &str) {
     assert!(rule.is_none_or(|rule| rule.check().is_ok()), "a rule that nobody could have made");
     let finished = hierarchies.finished_record(NAME);
     for record in [hierarchies.record(NAME), finished.ok().flatten()].into_iter().flatten() {
-        let mut again = Hierarchies::new();
+        let mut again = Hierarchies::default();
         again.restore(NAME, &record).expect("a record that was written can be read");
         assert_eq!(again.record(NAME).as_ref(), Some(&record), "a record changes when it is written again");
     }

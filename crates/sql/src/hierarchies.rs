@@ -22,19 +22,20 @@ use kohort_model::hierarchy::{HierarchyErrors, Rule};
 use kohort_model::spec::HierarchySource;
 use kohort_model::{Hierarchy, Notation, Texts, ValueType};
 
-pub use error::DghError;
+pub(crate) use error::DghError;
 use pairs::Pairs;
 
 /// The DGHs by name. Names are compared without regard to case.
 #[derive(Debug, Default)]
-pub struct Hierarchies {
+pub(crate) struct Hierarchies {
     by_name: BTreeMap<String, Dgh>,
 }
 
 /// The result of a change to a DGH that is not applied yet.
 #[derive(Debug)]
-pub struct Tried {
-    key: String,
+pub(crate) struct Tried {
+    /// The name under which the DGH is stored.
+    pub key: String,
     dgh: Option<Dgh>,
     /// The changed DGH as text for [`Hierarchies::restore`]; `None` if the change removes it.
     pub record: Option<String>,
@@ -49,8 +50,7 @@ enum Dgh {
 
 /// A DGH in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HierarchySummary {
-    /// Its name.
+pub(crate) struct HierarchySummary {
     pub name: String,
     /// `pairs`, `file` or `rule`.
     pub kind: &'static str,
@@ -60,24 +60,17 @@ pub struct HierarchySummary {
     pub height: Option<usize>,
 }
 
-impl Tried {
-    /// The name under which the DGH is stored.
-    pub fn name(&self) -> &str {
-        &self.key
-    }
-}
-
 impl Hierarchies {
-    /// An empty collection.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Creates a DGH from a file, from a rule, or without any pairs yet.
     ///
     /// # Errors
     /// If the name is taken and `or_replace` is false, or the file or rule is not valid.
-    pub fn create(&mut self, name: &str, or_replace: bool, source: Option<&HierarchySource>) -> Result<(), DghError> {
+    pub(crate) fn create(
+        &mut self,
+        name: &str,
+        or_replace: bool,
+        source: Option<&HierarchySource>,
+    ) -> Result<(), DghError> {
         let key = name.to_lowercase();
         if !or_replace && self.by_name.contains_key(&key) {
             return Err(DghError::Exists { name: name.to_owned() });
@@ -99,7 +92,7 @@ impl Hierarchies {
     ///
     /// # Errors
     /// If the DGH is not a list of pairs, or these pairs do not fit it.
-    pub fn insert(&mut self, name: &str, pairs: &[(String, String)]) -> Result<(), DghError> {
+    pub(crate) fn insert(&mut self, name: &str, pairs: &[(String, String)]) -> Result<(), DghError> {
         let unknown = self.unknown(name);
         match self.by_name.get_mut(&name.to_lowercase()) {
             None => Err(unknown),
@@ -112,7 +105,7 @@ impl Hierarchies {
     ///
     /// # Errors
     /// If there is none, unless `if_exists`.
-    pub fn remove(&mut self, name: &str, if_exists: bool) -> Result<bool, DghError> {
+    pub(crate) fn remove(&mut self, name: &str, if_exists: bool) -> Result<bool, DghError> {
         let unknown = self.unknown(name);
         match self.by_name.remove(&name.to_lowercase()) {
             None if !if_exists => Err(unknown),
@@ -121,10 +114,7 @@ impl Hierarchies {
     }
 
     /// Computes a change of one DGH without applying it.
-    ///
-    /// # Errors
-    /// If the change fails.
-    pub fn tried<T>(
+    pub(crate) fn tried<T>(
         &mut self,
         name: &str,
         change: impl FnOnce(&mut Hierarchies) -> Result<T, DghError>,
@@ -141,7 +131,7 @@ impl Hierarchies {
     }
 
     /// Applies a change that was computed by [`Hierarchies::tried`].
-    pub fn make(&mut self, tried: Tried) {
+    pub(crate) fn make(&mut self, tried: Tried) {
         match tried.dgh {
             Some(dgh) => self.by_name.insert(tried.key, dgh),
             None => self.by_name.remove(&tried.key),
@@ -152,7 +142,7 @@ impl Hierarchies {
     ///
     /// # Errors
     /// If there is no such DGH, it does not have exactly one root, or values of the column are not in it.
-    pub fn tree_for(
+    pub(crate) fn tree_for(
         &self,
         name: &str,
         root: Option<&str>,
@@ -180,7 +170,7 @@ impl Hierarchies {
     }
 
     /// The rule of a DGH, if it has one.
-    pub fn rule(&self, name: &str) -> Option<&Rule> {
+    pub(crate) fn rule(&self, name: &str) -> Option<&Rule> {
         match self.by_name.get(&name.to_lowercase()) {
             Some(Dgh::Rule(rule)) => Some(rule),
             _ => None,
@@ -188,7 +178,7 @@ impl Hierarchies {
     }
 
     /// All DGHs, sorted by name.
-    pub fn summaries(&self) -> Vec<HierarchySummary> {
+    pub(crate) fn summaries(&self) -> Vec<HierarchySummary> {
         let of_tree = |tree: &Hierarchy| (Some(tree.leaves().len()), Some(tree.height()));
         let summary = |(name, dgh): (&String, &Dgh)| {
             let (kind, (n_values, height)) = match dgh {

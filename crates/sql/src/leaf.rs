@@ -17,9 +17,10 @@ pub(crate) fn properties_of_leaf(schema: &SchemaRef, n_partitions: usize) -> Arc
     ))
 }
 
-/// The methods of `ExecutionPlan` that are the same for every leaf with a field `properties`.
+/// The methods of `ExecutionPlan` that are the same for every leaf with a field `properties`. The argument is the field with
+/// the conditions that a leaf has from joins above, if it takes any.
 macro_rules! methods_of_leaf {
-    () => {
+    ($($conditions:ident)?) => {
         fn properties(&self) -> &Arc<datafusion::physical_plan::PlanProperties> {
             &self.properties
         }
@@ -34,6 +35,18 @@ macro_rules! methods_of_leaf {
             _: datafusion::physical_plan::ReplaceChildrenOptions,
         ) -> Result<Arc<dyn ExecutionPlan>> {
             Ok(self)
+        }
+
+        fn apply_expressions(
+            &self,
+            _visit: &mut dyn FnMut(&Arc<dyn datafusion::physical_expr::PhysicalExpr>) -> Result<TreeNodeRecursion>,
+        ) -> Result<TreeNodeRecursion> {
+            $(for condition in &self.$conditions {
+                if _visit(condition)? == TreeNodeRecursion::Stop {
+                    return Ok(TreeNodeRecursion::Stop);
+                }
+            })?
+            Ok(TreeNodeRecursion::Continue)
         }
 
         fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {

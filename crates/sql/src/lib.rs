@@ -9,7 +9,7 @@
 //! | module | its job |
 //! | --- | --- |
 //! | [`parser`] | parses statements, ours and DataFusion's |
-//! | [`hierarchies`] | DGHs by name |
+//! | `hierarchies` | DGHs by name |
 //! | [`store`] | tables of a data folder |
 //! | [`postgres`] | tables of a PostgreSQL server |
 //! | [`policy`] | the choices of persons, and the compliance log |
@@ -30,10 +30,10 @@ mod exact;
 mod filter;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzed;
-pub mod hierarchies;
+mod hierarchies;
 mod leaf;
 mod names;
-pub mod options;
+mod options;
 pub mod parser;
 pub mod policy;
 pub mod postgres;

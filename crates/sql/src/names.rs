@@ -1,13 +1,12 @@
 //! [`Names`]: numbers distinct texts without allocating a `String` for each.
 
-use std::fmt;
 use std::hash::BuildHasher;
 
 use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 use kohort_model::Texts;
 
-/// Distinct texts, numbered in the order of their first use. `Debug` shows how many there are, but no text.
+/// Distinct texts, numbered in the order of their first use.
 #[derive(Default)]
 pub(crate) struct Names {
     texts: Texts,
@@ -44,7 +43,7 @@ impl Names {
         self.texts.len()
     }
 
-    /// Lets a text be found that is new.
+    /// Adds a new text to the table in which texts are found.
     fn insert(&mut self, number: u32) {
         let hash = |&number: &u32| self.hasher.hash_one(self.texts.get(number));
         self.numbers.insert_unique(hash(&number), number, hash);
@@ -58,12 +57,6 @@ impl From<Texts> for Names {
         let mut names = Names { texts, numbers: HashTable::with_capacity(n_texts), hasher: RandomState::default() };
         (0..n_texts as u32).for_each(|number| names.insert(number));
         names
-    }
-}
-
-impl fmt::Debug for Names {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Names({})", self.len())
     }
 }
 

@@ -5,6 +5,7 @@ use std::any::Any;
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
 use datafusion::error::{DataFusionError, Result};
 
+use crate::policy::Pair;
 use crate::role::Role;
 use crate::view::PlanWish;
 
@@ -13,11 +14,9 @@ const KEEP_MB: usize = 256;
 
 /// The purpose and recipient of a session, and how it reads views.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ViewOptions {
-    /// The purpose of answers.
-    pub purpose: Option<String>,
-    /// The recipient of answers.
-    pub recipient: Option<String>,
+pub(crate) struct ViewOptions {
+    /// The purpose and the recipient of answers.
+    pub pair: Pair,
     /// The plan by which views are read.
     pub plan: PlanWish,
     /// Megabytes of rows that a view keeps in memory when it is made or refreshed.
@@ -29,13 +28,13 @@ pub struct ViewOptions {
 impl Default for ViewOptions {
     fn default() -> Self {
         let (plan, role) = (PlanWish::default(), Role::default());
-        ViewOptions { purpose: None, recipient: None, plan, keep_mb: KEEP_MB, role }
+        ViewOptions { pair: Pair::default(), plan, keep_mb: KEEP_MB, role }
     }
 }
 
 impl ViewOptions {
     /// Bytes of rows that a view keeps in memory.
-    pub fn most_kept_bytes(&self) -> usize {
+    pub(crate) fn most_kept_bytes(&self) -> usize {
         self.keep_mb.saturating_mul(1_000_000)
     }
 }
@@ -61,8 +60,8 @@ impl ExtensionOptions for ViewOptions {
     fn set(&mut self, key: &str, value: &str) -> Result<()> {
         let stated = || (!value.is_empty()).then(|| value.to_owned());
         match key {
-            "purpose" => self.purpose = stated(),
-            "recipient" => self.recipient = stated(),
+            "purpose" => self.pair.purpose = stated(),
+            "recipient" => self.pair.recipient = stated(),
             "plan" => self.plan = value.parse().map_err(DataFusionError::Configuration)?,
             "keep_mb" => {
                 let number =
@@ -85,8 +84,8 @@ impl ExtensionOptions for ViewOptions {
             description,
         };
         vec![
-            entry("purpose", self.purpose.clone(), "what answers from anonymization views are for"),
-            entry("recipient", self.recipient.clone(), "who gets answers from anonymization views"),
+            entry("purpose", self.pair.purpose.clone(), "what answers from anonymization views are for"),
+            entry("recipient", self.pair.recipient.clone(), "who gets answers from anonymization views"),
             entry("plan", Some(self.plan.to_string()), "select_first, also called auto, or anonymize_first"),
             entry(
                 "keep_mb",

@@ -29,6 +29,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use kohort_model::spec::HierarchySource;
 
 use crate::access::Granted;
+use crate::policy::Pair;
 use crate::role::Role;
 
 pub use access::Password;
@@ -62,7 +63,7 @@ pub struct Parsed {
     /// The statement itself.
     pub statement: Statement,
     /// For which purpose and which recipient the statement is run.
-    pub access: Access,
+    pub pair: Pair,
     /// The text of the statement.
     pub text: StatementText,
 }
@@ -85,15 +86,6 @@ impl Parsed {
     }
 }
 
-/// For which purpose and which recipient a statement is run, as far as the statement itself says so.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Access {
-    /// The purpose of the answer.
-    pub purpose: Option<String>,
-    /// The recipient of the answer.
-    pub recipient: Option<String>,
-}
-
 /// How `REFRESH` partitions a materialized view again. Other views are always rebuilt as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refresh {
@@ -107,135 +99,58 @@ pub enum Refresh {
 
 /// A statement as parsed. Names are in lower case unless they were quoted.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "fields are named after the parts of the statements")]
 pub enum Statement {
     /// A statement of SQL, parsed by the query engine's parser.
     Sql(Box<DFStatement>),
-    /// `CREATE [OR REPLACE] DGH`.
-    CreateHierarchy {
-        /// The DGH.
-        name: String,
-        /// Whether the new DGH may replace an old one of the same name.
-        or_replace: bool,
-        /// Where its nodes come from; `None` if they will be inserted as pairs.
-        source: Option<HierarchySource>,
-    },
-    /// `INSERT INTO DGH`.
-    InsertHierarchy {
-        /// The DGH.
-        name: String,
-        /// Children and their parents.
-        pairs: Vec<(String, String)>,
-    },
-    /// `DROP DGH`.
-    DropHierarchy {
-        /// The DGH.
-        name: String,
-        /// Whether a missing DGH is fine (`IF EXISTS`).
-        if_exists: bool,
-    },
+    /// `CREATE [OR REPLACE] DGH`. Without a source its nodes will be inserted as pairs.
+    CreateHierarchy { name: String, or_replace: bool, source: Option<HierarchySource> },
+    /// `INSERT INTO DGH`: children and their parents.
+    InsertHierarchy { name: String, pairs: Vec<(String, String)> },
+    /// `DROP DGH [IF EXISTS]`.
+    DropHierarchy { name: String, if_exists: bool },
     /// `CREATE [OR REPLACE] [MATERIALIZED] ANONYMIZATION_VIEW`.
     CreateView(Box<ViewStatement>),
-    /// `DROP ANONYMIZATION_VIEW`.
-    DropView {
-        /// The view.
-        name: String,
-        /// Whether a missing view is fine (`IF EXISTS`).
-        if_exists: bool,
-    },
+    /// `DROP ANONYMIZATION_VIEW [IF EXISTS]`.
+    DropView { name: String, if_exists: bool },
     /// `REFRESH ANONYMIZATION_VIEW`.
-    RefreshView {
-        /// The view.
-        name: String,
-        /// How to refresh it.
-        how: Refresh,
-    },
+    RefreshView { name: String, how: Refresh },
     /// `SHOW ANONYMIZATION_VIEWS`.
     ShowViews,
     /// `SHOW ANONYMIZATION_VIEW ... DRIFT`: the view's information loss now, and after a refresh.
-    ShowDrift {
-        /// The view.
-        view: String,
-    },
+    ShowDrift { view: String },
     /// `SHOW DGHS`.
     ShowHierarchies,
     /// `SHOW COMPLIANCE LOG`.
     ShowLog,
     /// `SHOW COLLECTION`: columns of a view whose use no person allows for any purpose.
-    ShowCollection {
-        /// The view.
-        view: String,
-    },
+    ShowCollection { view: String },
     /// `EXPLAIN UTILITY`.
     ExplainUtility(Box<Query>),
     /// `COPY table FROM 'file'`.
-    CopyFrom {
-        /// The stored table.
-        table: TableReference,
-        /// The file.
-        file: String,
-    },
+    CopyFrom { table: TableReference, file: String },
     /// `BACKUP TO 'file'`.
-    Backup {
-        /// The new file.
-        file: String,
-    },
-    /// `IMPORT POLICY`.
-    ImportPolicy {
-        /// The policy's file, TOML or P3P.
-        file: String,
-        /// The table of choices it becomes.
-        table: TableReference,
-        /// The column of that table that names persons.
-        person: Option<String>,
-        /// The k to use if the file has none.
-        k: Option<u32>,
-    },
+    Backup { file: String },
+    /// `IMPORT POLICY 'file' INTO table`, perhaps with the column that names persons, and the k to use if the file has none.
+    ImportPolicy { file: String, table: TableReference, person: Option<String>, k: Option<u32> },
     /// A statement about users and grants.
     Access(AccessStatement),
 }
 
 /// A statement about users and grants.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "fields are named after the parts of the statements")]
 pub enum AccessStatement {
     /// `CREATE USER`.
-    CreateUser {
-        /// The user.
-        name: String,
-        /// The role, which decides what the user may run.
-        role: Role,
-        /// Their password.
-        password: Password,
-    },
+    CreateUser { name: String, role: Role, password: Password },
     /// `ALTER USER ... PASSWORD`.
-    SetPassword {
-        /// The user.
-        name: String,
-        /// Their new password.
-        password: Password,
-    },
-    /// `DROP USER`.
-    DropUser {
-        /// The user.
-        name: String,
-        /// Whether a missing user is fine (`IF EXISTS`).
-        if_exists: bool,
-    },
-    /// `GRANT`.
-    Grant {
-        /// The granted view or pair.
-        what: Granted,
-        /// The user who gets it.
-        user: String,
-        /// Whether to grant (`FORCE`) even if the user could read a dropped view of the same rows.
-        force: bool,
-    },
-    /// `REVOKE`.
-    Revoke {
-        /// The revoked view or pair.
-        what: Granted,
-        /// The user who loses it.
-        user: String,
-    },
+    SetPassword { name: String, password: Password },
+    /// `DROP USER [IF EXISTS]`.
+    DropUser { name: String, if_exists: bool },
+    /// `GRANT ... TO user [FORCE]`: with FORCE, even if the user could read a dropped view of the same rows.
+    Grant { what: Granted, user: String, force: bool },
+    /// `REVOKE ... FROM user`.
+    Revoke { what: Granted, user: String },
     /// `SHOW USERS`.
     ShowUsers,
     /// `SHOW GRANTS`.
@@ -297,22 +212,22 @@ impl<'t> Statements<'t> {
 
 fn parse_statement(source: &Source<'_>, tokens: &[TokenWithSpan]) -> Result<Parsed, ParseError> {
     let text =
-        |n_of_access| StatementText::read(source.between(tokens.first(), source.end_of(tokens)), tokens, n_of_access);
+        |n_of_pair| StatementText::read(source.between(tokens.first(), source.end_of(tokens)), tokens, n_of_pair);
     let mut cursor = Cursor::new(tokens, source.end_of(tokens));
     if let Some(statement) = parse_own(source, &mut cursor)? {
-        return Ok(Parsed { statement, access: Access::default(), text: text(0) });
+        return Ok(Parsed { statement, pair: Pair::default(), text: text(0) });
     }
     let is_utility = cursor.starts_with(&["EXPLAIN", "UTILITY"]);
     let asked = if is_utility { &tokens[2..] } else { tokens };
-    let (statement, access) = with_access(asked, |tokens| match is_utility {
+    let (statement, pair) = with_pair(asked, |tokens| match is_utility {
         true => parse_query(tokens, source.end_of(tokens)).map(Statement::ExplainUtility),
         false => parse_sql(tokens, source.end_of(tokens)).map(|sql| Statement::Sql(Box::new(sql))),
     })?;
-    let n_stated = [&access.purpose, &access.recipient].into_iter().flatten().count();
-    Ok(Parsed { statement, access, text: text(2 * n_stated) })
+    let n_stated = [&pair.purpose, &pair.recipient].into_iter().flatten().count();
+    Ok(Parsed { statement, pair, text: text(2 * n_stated) })
 }
 
-/// Parses one of our own statements; `None` for any other. `EXPLAIN UTILITY` is left to [`with_access`], because it can
+/// Parses one of our own statements; `None` for any other. `EXPLAIN UTILITY` is left to [`with_pair`], because it can
 /// end with a purpose.
 fn parse_own(source: &Source<'_>, cursor: &mut Cursor<'_>) -> Result<Option<Statement>, ParseError> {
     let own = if cursor.starts_with(&["CREATE", "DGH"]) || cursor.starts_with(&["CREATE", "OR", "REPLACE", "DGH"]) {
@@ -402,24 +317,24 @@ fn parse_dropped(cursor: &mut Cursor<'_>, what: &str) -> Result<(String, bool), 
 }
 
 /// Parses all tokens; if that fails, parses without the purpose and recipient at the end.
-fn with_access<T>(
+fn with_pair<T>(
     tokens: &[TokenWithSpan],
     parse: impl Fn(&[TokenWithSpan]) -> Result<T, ParseError>,
-) -> Result<(T, Access), ParseError> {
+) -> Result<(T, Pair), ParseError> {
     let as_it_stands = match parse(tokens) {
-        Ok(parsed) => return Ok((parsed, Access::default())),
+        Ok(parsed) => return Ok((parsed, Pair::default())),
         Err(problem) => problem,
     };
-    let (rest, access) = split_access(tokens);
+    let (rest, pair) = split_pair(tokens);
     if rest.len() == tokens.len() {
         return Err(as_it_stands);
     }
-    parse(rest).map(|parsed| (parsed, access))
+    parse(rest).map(|parsed| (parsed, pair))
 }
 
 /// The tokens before `PURPOSE x RECIPIENT y`, and the purpose and recipient.
-fn split_access(tokens: &[TokenWithSpan]) -> (&[TokenWithSpan], Access) {
-    let mut access = Access::default();
+fn split_pair(tokens: &[TokenWithSpan]) -> (&[TokenWithSpan], Pair) {
+    let mut pair = Pair::default();
     let mut rest = tokens;
     while let [before @ .., clause, value] = rest {
         let value = match &value.token {
@@ -428,9 +343,9 @@ fn split_access(tokens: &[TokenWithSpan]) -> (&[TokenWithSpan], Access) {
             _ => break,
         };
         let slot = if cursor::is_word(clause, "PURPOSE") {
-            &mut access.purpose
+            &mut pair.purpose
         } else if cursor::is_word(clause, "RECIPIENT") {
-            &mut access.recipient
+            &mut pair.recipient
         } else {
             break;
         };
@@ -440,7 +355,7 @@ fn split_access(tokens: &[TokenWithSpan]) -> (&[TokenWithSpan], Access) {
         *slot = Some(value.clone());
         rest = before;
     }
-    (rest, access)
+    (rest, pair)
 }
 
 fn parse_sql(tokens: &[TokenWithSpan], end: source::Place) -> Result<DFStatement, ParseError> {

@@ -1,4 +1,4 @@
-//! [`Policies`]: what each person allows, for which purpose and which recipient.
+//! `Policies`: what each person allows, for which purpose and which recipient.
 //!
 //! # The table of choices
 //! One row per person, purpose and recipient, with columns found by their names:
@@ -33,9 +33,10 @@ use chrono::NaiveDate;
 use indexmap::IndexSet;
 use serde::{Deserialize, Serialize};
 
-pub use error::{PolicyError, PolicyRowError};
-pub use import::{ImportDefaults, ImportError, ImportFault, import_policy};
-pub use log::{ComplianceLog, LogEntry, LogOutcome, UsedView};
+pub(crate) use error::PolicyError;
+pub(crate) use import::{ImportDefaults, ImportError, import_policy};
+pub use log::ComplianceLog;
+pub(crate) use log::{LogEntry, LogOutcome, UsedView};
 pub(crate) use read::unused_choices;
 
 use crate::names::Names;
@@ -48,7 +49,7 @@ const NO_CHOICE: u32 = u32::MAX;
 
 /// What persons allow. Persons are numbered from 0 up to [`Policies::n_persons`]. `Debug` shows how many there are.
 #[derive(Default)]
-pub struct Policies {
+pub(crate) struct Policies {
     /// How many columns the view has.
     n_columns: usize,
     persons: Names,
@@ -69,14 +70,33 @@ impl fmt::Debug for Policies {
     }
 }
 
-/// A purpose and a recipient for which persons made choices.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// A purpose and a recipient: stated by a statement, granted to a user, or those for which persons made choices. One is
+/// `None` if it is not stated, or if the table of choices has no such column.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(from = "(Option<String>, Option<String>)", into = "(Option<String>, Option<String>)")]
 pub struct Pair {
-    /// The purpose; `None` if the table has no such column.
+    /// What the answer is for.
     pub purpose: Option<String>,
-    /// The recipient; `None` if the table has no such column.
+    /// Who gets the answer.
     pub recipient: Option<String>,
+}
+
+impl Pair {
+    /// Whether it agrees with everything that another pair states.
+    pub(crate) fn fits(&self, stated: &Pair) -> bool {
+        let fits = |own: &Option<String>, stated: &Option<String>| match (own, stated) {
+            (_, None) => true,
+            (own, Some(stated)) => own.as_deref().is_some_and(|own| is_same(own, stated)),
+        };
+        fits(&self.purpose, &stated.purpose) && fits(&self.recipient, &stated.recipient)
+    }
+}
+
+impl fmt::Display for Pair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [purpose, recipient] = [&self.purpose, &self.recipient].map(|name| name.as_deref().unwrap_or_default());
+        write!(f, "PURPOSE {purpose} RECIPIENT {recipient}")
+    }
 }
 
 impl From<(Option<String>, Option<String>)> for Pair {
@@ -93,11 +113,11 @@ impl From<Pair> for (Option<String>, Option<String>) {
 
 /// The position of a [`Pair`] in [`Policies::pairs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PairId(pub usize);
+pub(crate) struct PairId(pub usize);
 
 /// What one person allows for one pair.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Choice {
+pub(crate) struct Choice {
     /// How many persons must look the same as this one.
     pub k: u32,
     /// The level to which sensitive values are generalized.
@@ -113,34 +133,34 @@ impl Choice {
     }
 
     /// Whether the view's column at this position may be shown on this day.
-    pub fn shows(&self, column: usize, today: NaiveDate) -> bool {
+    pub(crate) fn shows(&self, column: usize, today: NaiveDate) -> bool {
         today.to_epoch_days() <= self.until[column]
     }
 }
 
 impl Policies {
     /// The number of the person with this id, or else the number of `*`; `None` if there is neither.
-    pub fn person(&self, id: &str) -> Option<u32> {
+    pub(crate) fn person(&self, id: &str) -> Option<u32> {
         self.persons.find(id).or(self.everybody)
     }
 
     /// How many persons are numbered, including `*`.
-    pub fn n_persons(&self) -> usize {
+    pub(crate) fn n_persons(&self) -> usize {
         self.persons.len()
     }
 
     /// A person's largest k over all pairs.
-    pub fn k(&self, person: u32) -> u32 {
+    pub(crate) fn k(&self, person: u32) -> u32 {
         self.largest_k[person as usize]
     }
 
     /// A person's k for one pair; `None` if the person refuses it.
-    pub fn k_for(&self, pair: PairId, person: u32) -> Option<u32> {
+    pub(crate) fn k_for(&self, pair: PairId, person: u32) -> Option<u32> {
         self.choice(pair, person).map(|choice| choice.k)
     }
 
     /// All pairs for which choices were made, in the order of the table.
-    pub fn pairs(&self) -> &[Pair] {
+    pub(crate) fn pairs(&self) -> &[Pair] {
         &self.pairs
     }
 
@@ -148,12 +168,13 @@ impl Policies {
     ///
     /// # Errors
     /// If one is missing, or nobody made a choice for it.
-    pub fn pair(&self, purpose: Option<&str>, recipient: Option<&str>) -> Result<PairId, PolicyError> {
+    pub(crate) fn pair(&self, stated: &Pair) -> Result<PairId, PolicyError> {
+        let (purpose, recipient) = (stated.purpose.as_deref(), stated.recipient.as_deref());
         let known_purposes = || distinct(self.pairs.iter().filter_map(|pair| pair.purpose.as_deref()));
         let known_recipients = || distinct(self.pairs.iter().filter_map(|pair| pair.recipient.as_deref()));
         if self.has_purposes {
             let Some(purpose) = purpose else { return Err(PolicyError::NoPurpose { known: known_purposes() }) };
-            if !self.pairs.iter().any(|pair| is_same(pair.purpose.as_deref(), purpose)) {
+            if !self.pairs.iter().any(|pair| pair.purpose.as_deref().is_some_and(|known| is_same(known, purpose))) {
                 return Err(PolicyError::UnknownPurpose { given: purpose.to_owned(), known: known_purposes() });
             }
         }
@@ -161,12 +182,13 @@ impl Policies {
             let Some(recipient) = recipient else {
                 return Err(PolicyError::NoRecipient { known: known_recipients() });
             };
-            if !self.pairs.iter().any(|pair| is_same(pair.recipient.as_deref(), recipient)) {
+            if !self.pairs.iter().any(|pair| pair.recipient.as_deref().is_some_and(|known| is_same(known, recipient))) {
                 return Err(PolicyError::UnknownRecipient { given: recipient.to_owned(), known: known_recipients() });
             }
         }
-        let fits =
-            |known: Option<&str>, given: Option<&str>| known.is_none() || is_same(known, given.unwrap_or_default());
+        let fits = |known: Option<&str>, given: Option<&str>| {
+            known.is_none_or(|known| is_same(known, given.unwrap_or_default()))
+        };
         let found = self
             .pairs
             .iter()
@@ -178,7 +200,7 @@ impl Policies {
     }
 
     /// What a person allows for a pair; `None` means nothing at all.
-    pub fn choice(&self, pair: PairId, person: u32) -> Option<&Choice> {
+    pub(crate) fn choice(&self, pair: PairId, person: u32) -> Option<&Choice> {
         let of_pair = &self.choice_of[pair.0];
         let number = match (of_pair[person as usize], self.everybody) {
             (NO_CHOICE, Some(everybody)) => of_pair[everybody as usize],
@@ -189,21 +211,22 @@ impl Policies {
     }
 
     /// Columns of the view that nobody allows for any purpose on this day, so that they need not be collected.
-    pub fn unused_columns(&self, today: NaiveDate) -> Vec<usize> {
+    pub(crate) fn unused_columns(&self, today: NaiveDate) -> Vec<usize> {
         let is_unused = |column: &usize| self.choices.iter().all(|choice| !choice.shows(*column, today));
         (0..self.n_columns).filter(is_unused).collect()
     }
 }
 
-fn is_same(known: Option<&str>, given: &str) -> bool {
-    known.is_some_and(|known| known == given || known.to_lowercase() == given.to_lowercase())
+/// Whether two names of purposes or recipients are the same, without regard to case.
+pub(crate) fn is_same(known: &str, given: &str) -> bool {
+    known == given || known.to_lowercase() == given.to_lowercase()
 }
 
 /// Each name once, in the order of its first appearance.
 fn distinct<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
     let mut known: Vec<String> = Vec::new();
     for name in names {
-        if !known.iter().any(|other| is_same(Some(other), name)) {
+        if !known.iter().any(|other| is_same(other, name)) {
             known.push(name.to_owned());
         }
     }

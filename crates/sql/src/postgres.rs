@@ -43,11 +43,11 @@ pub use error::PostgresError;
 use table::PostgresTable;
 
 /// The word after `STORED AS`.
-pub const POSTGRES: &str = "POSTGRES";
+pub(crate) const POSTGRES: &str = "POSTGRES";
 
 /// Creates tables for `STORED AS POSTGRES`.
 #[derive(Debug)]
-pub struct PostgresTables;
+pub(crate) struct PostgresTables;
 
 #[async_trait]
 impl TableProviderFactory for PostgresTables {

@@ -66,7 +66,7 @@ struct HeldTurn {
     n_reading: usize,
 }
 
-/// Work that can't be stopped, done in a turn. The turn is not given back before this is dropped.
+/// Held by work that is done in a turn and can't be stopped. The turn is given back only after this is dropped.
 pub(crate) type Works = Arc<Vec<OwnedSemaphorePermit>>;
 
 impl ReadingTurn {

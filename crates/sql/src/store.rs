@@ -1,7 +1,7 @@
 //! Stored tables in queries: the tables of the embedded store as tables of DataFusion.
 //!
 //! The store itself is the crate `kohort-store`, which knows no query engine. A statement reads all its tables from one
-//! state of the store. The session adds this state ([`Reading`]) to the options of the query, where scans find it. In a
+//! state of the store. The session adds this state (`Reading`) to the options of the query, where scans find it. In a
 //! transaction it is the change under way, so that statements see the changes of earlier ones.
 
 mod conditions;
@@ -14,14 +14,14 @@ use std::sync::Arc;
 
 use kohort_store::{Change, Snapshot, State};
 
-pub use conditions::value_of;
-pub use numbered::{numbered, numbers_and};
+pub(crate) use conditions::value_of;
+pub(crate) use numbered::{numbered, numbers_and};
 pub use records::StoreRecords;
-pub use table::StoredTable;
+pub(crate) use table::StoredTable;
 
 /// The state of the store that a statement reads.
 #[derive(Clone)]
-pub enum Reading {
+pub(crate) enum Reading {
     /// The committed state.
     Snapshot(Snapshot),
     /// The state inside a transaction.
@@ -30,7 +30,7 @@ pub enum Reading {
 
 impl Reading {
     /// The state to read.
-    pub fn state(&self) -> &State {
+    pub(crate) fn state(&self) -> &State {
         match self {
             Reading::Snapshot(snapshot) => snapshot,
             Reading::Change(change) => change,

@@ -17,7 +17,7 @@
 //! | 2. Comparisons with labels become "could be". | `kohort_labels::rewrite` |
 //! | 3. DataFusion asks the view for a scan, with the filters that name only quasi columns. | `provider.rs`, `AView::scan` |
 //! | 4. The view is opened: is it stale, who reads, for which purpose? | `provider.rs`, `AView::open` |
-//! | 5. The filters become [`LabelComparison`]s, and the classes that could satisfy them are chosen. | `read/choose.rs`, `class_labels.rs` |
+//! | 5. The filters become `LabelComparison`s, and the classes that could satisfy them are chosen. | `read/choose.rs`, `class_labels.rs` |
 //! | 6. The plan is fixed, and where the private rows come from: memory, the store, or the view's query. | `read/plan.rs`, `read/source.rs` |
 //! | 7. When the first row is wanted, the operator asks joins above for more comparisons and fetches the private rows. | `read/exec.rs` |
 //! | 8. The rows get the labels of their classes and are verified as a block. | `read/assemble.rs`, `kohort_verify::verify_block` |
@@ -37,25 +37,25 @@ mod read;
 mod together;
 mod version;
 
-pub use consent::Reader;
-pub use definition::{Definition, DefinitionError, ViewColumn};
+pub(crate) use consent::Reader;
+pub(crate) use definition::{Definition, DefinitionError};
 pub use error::ViewError;
 pub(crate) use error::kind_of;
-pub use materialized::{
+pub(crate) use materialized::{
     Changed, Making, Materialized, MaterializedError, Origin, PolicyRows, Remade, Standing, Told, check,
 };
-pub use provider::{AView, Owner, State};
-pub use read::choose::LabelComparison;
-pub use read::exec::AnonymizeExec;
-pub use read::labels::ShownLabels;
-pub use read::plan::{Plan, PlanWish};
-pub use read::point::Point;
-pub use read::trace::{TRACE, Traced};
-pub use together::{Comparison, fewer_by_changes, fewer_together, share_nobody, told_together};
-pub use version::build::{Sources, Trees, build};
-pub use version::digest::Digest;
-pub use version::directory::Directory;
-pub use version::fingerprint::{Fingerprint, Generations};
-pub use version::{Summary, Version};
+pub(crate) use provider::{AView, Owner, State, ViewPlans};
+pub(crate) use read::choose::LabelComparison;
+pub(crate) use read::exec::AnonymizeExec;
+pub(crate) use read::labels::ShownLabels;
+pub(crate) use read::plan::PlanWish;
+pub(crate) use read::point::Point;
+pub(crate) use read::trace::{TRACE, Traced};
+pub(crate) use together::{FromChanges, fewer_by_changes, fewer_together, share_nobody, told_together};
+pub(crate) use version::build::{Sources, Trees, build};
+pub(crate) use version::digest::Digest;
+pub(crate) use version::directory::Directory;
+pub(crate) use version::fingerprint::{Fingerprint, Generations};
+pub(crate) use version::{Summary, Version};
 
 pub(crate) use crate::policy::EVERYBODY;

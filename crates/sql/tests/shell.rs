@@ -111,7 +111,7 @@ fn a_view_is_read_in_each_format() {
 }
 
 #[test]
-fn what_was_done_is_said_on_stderr() {
+fn stderr_says_what_was_done() {
     let (output, _folder) = run_after_setup(&["--csv", "-c", "REFRESH ANONYMIZATION_VIEW seen"], "");
     assert_eq!(stdout(&output), "");
     let done = "created DGH zip\nanonymization view seen: 2 rows in 1 class, k = 2";

@@ -11,205 +11,97 @@ use rusqlite::ErrorCode;
 /// A failure of the store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the variants and fields are")]
 pub enum StoreError {
     /// Another process (or another [`Store`](crate::Store) of this one) holds the folder.
     #[error("the data folder '{}' is in use by {holder}", folder.display())]
     Locked {
-        /// The data folder.
         folder: PathBuf,
         /// The holder, if known: `process 123` or `another process`.
         holder: String,
     },
-    /// Another change was under way for longer than the store waits.
     #[error("another change of the data is under way, and did not end within {waited_ms} ms")]
-    Busy {
-        /// How long the store waited.
-        waited_ms: u128,
-    },
-    /// The folder or its file can't be written.
+    Busy { waited_ms: u128 },
     #[error("the data folder '{}' can't be written", folder.display())]
-    ReadOnly {
-        /// The data folder.
-        folder: PathBuf,
-    },
+    ReadOnly { folder: PathBuf },
     /// There is no room left on the disk. Nothing of the change remains.
     #[error("the disk is full")]
     Full,
-    /// A file is damaged.
     #[error("{} is damaged: {what}", named(file.as_deref()))]
     Corrupt {
         /// The file. Errors that leave the crate always have it.
         file: Option<PathBuf>,
-        /// What is damaged.
         what: String,
     },
-    /// There is no store in the named place.
     #[error("there is no store in '{}'", path.display())]
-    Absent {
-        /// The place.
-        path: PathBuf,
-    },
-    /// The store exists, but can't be read.
+    Absent { path: PathBuf },
     #[error("'{}' can't be read", file.display())]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-    },
-    /// The file is an SQLite file of another program, or not an SQLite file.
+    Unreadable { file: PathBuf },
     #[error("'{}' is not a store of kohort", file.display())]
-    Foreign {
-        /// The file.
-        file: PathBuf,
-    },
-    /// The named data folder is a file.
+    Foreign { file: PathBuf },
     #[error("'{}' is a file, not a data folder", path.display())]
-    NoFolder {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file was written by a newer kohort.
+    NoFolder { path: PathBuf },
     #[error("the store has format {found}; this kohort reads formats up to {known}")]
-    NewerFormat {
-        /// The format of the file.
-        found: i64,
-        /// The newest format that this version knows.
-        known: i64,
-    },
-    /// The target of a backup exists already.
+    NewerFormat { found: i64, known: i64 },
     #[error("'{}' exists already", target.display())]
-    BackupExists {
-        /// The target.
-        target: PathBuf,
-    },
-    /// The table does not exist.
+    BackupExists { target: PathBuf },
     #[error("there is no table '{table}'")]
-    UnknownTable {
-        /// The table.
-        table: String,
-    },
-    /// The column does not exist.
+    UnknownTable { table: String },
     #[error("table '{table}' has no column '{column}'")]
-    UnknownColumn {
-        /// The table.
-        table: String,
-        /// The column.
-        column: String,
-    },
-    /// The row does not exist.
+    UnknownColumn { table: String, column: String },
     #[error("table '{table}' has no row {row}")]
-    UnknownRow {
-        /// The table.
-        table: String,
-        /// The number of the row.
-        row: i64,
-    },
-    /// A table of this name exists already.
+    UnknownRow { table: String, row: i64 },
     #[error("table '{table}' exists already")]
-    TableExists {
-        /// The name.
-        table: String,
-    },
-    /// The table can't be created.
+    TableExists { table: String },
     #[error("can't create table '{table}': {why}")]
-    BadDescription {
-        /// The table.
-        table: String,
-        /// The reason.
-        why: String,
-    },
-    /// The store does not support the type.
+    BadDescription { table: String, why: String },
     #[error("column '{column}' has the type {data_type}, which the store does not support")]
-    UnsupportedType {
-        /// The column.
-        column: String,
-        /// The column's type.
-        data_type: DataType,
-    },
+    UnsupportedType { column: String, data_type: DataType },
     /// The columns of a batch are not the columns of the table.
     #[error("the rows for table '{table}' do not have its columns: {why}")]
-    OtherColumns {
-        /// The table.
-        table: String,
-        /// The difference.
-        why: String,
-    },
-    /// A condition compares a column with a value of another type.
+    OtherColumns { table: String, why: String },
     #[error("column '{column}' of type {data_type} can't be compared with a value of another type")]
-    OtherType {
-        /// The column.
-        column: String,
-        /// The column's type.
-        data_type: DataType,
-    },
-    /// A scan has too many conditions, or too many values in them.
+    OtherType { column: String, data_type: DataType },
     #[error("a scan of table '{table}' takes at most {most} {what}")]
     TooManyConditions {
-        /// The table.
         table: String,
         /// What there is too much of: conditions, or values in them.
         what: &'static str,
-        /// The limit.
         most: usize,
     },
-    /// A value is out of the range of the column's type.
     #[error("{}the value of column '{column}' does not fit its type {data_type}", at(*row))]
     DoesNotFit {
-        /// The column.
         column: String,
-        /// The column's type.
         data_type: DataType,
         /// The row's number in its batch, from 1; `None` for rows that are updated.
         row: Option<u64>,
     },
-    /// A value is missing in a column that must have one.
     #[error("{}column '{column}' must have a value", at(*row))]
     Missing {
-        /// The column.
         column: String,
         /// The row's number in its batch, from 1; `None` for rows that are updated.
         row: Option<u64>,
     },
-    /// A row equals another in columns that must be unique.
     #[error("{}table '{table}' already has a row with the same {}", at(*row), columns.join(", "))]
     Duplicate {
-        /// The table.
         table: String,
-        /// The columns that must be unique together.
         columns: Vec<String>,
         /// The row's number in its batch, from 1; `None` for rows that are updated.
         row: Option<u64>,
     },
-    /// A unique index can't be created, because rows are equal in its columns.
     #[error("table '{table}' has rows with the same {}", columns.join(", "))]
-    NotUnique {
-        /// The table.
-        table: String,
-        /// The columns of the index.
-        columns: Vec<String>,
-    },
+    NotUnique { table: String, columns: Vec<String> },
     /// A scan was continued after the same change wrote to the table.
     #[error("table '{table}' was changed while it was read")]
-    ChangedUnderScan {
-        /// The table.
-        table: String,
-    },
+    ChangedUnderScan { table: String },
     /// The transaction has ended, by a commit, a rollback, or an earlier failure.
     #[error("the transaction has ended")]
     TransactionOver,
-    /// The operating system refused something.
     #[error("{doing}: {source}")]
-    Io {
-        /// What was attempted.
-        doing: String,
-        /// The system's error.
-        source: std::io::Error,
-    },
+    Io { doing: String, source: std::io::Error },
     /// Any other failure of SQLite.
     #[error("SQLite failed with code {code}")]
-    Sqlite {
-        /// SQLite's extended result code.
-        code: i32,
-    },
+    Sqlite { code: i32 },
 }
 
 impl StoreError {

@@ -113,7 +113,6 @@ fn fill(log: &mut impl Read, bytes: &mut [u8]) -> std::io::Result<bool> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 mod tests {
     use kohort_crashkit::{Chance, Disk, Image, Survivors};
 

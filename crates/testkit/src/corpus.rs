@@ -137,6 +137,20 @@ impl Case {
         scenario
     }
 
+    /// Writes the table and the other files of the case to a folder, and returns the spec, whose paths start from there.
+    ///
+    /// # Panics
+    /// If the files can't be written or the spec is wrong.
+    pub fn write(&self, folder: &Path, partitioner: &Partitioner) -> Spec {
+        let mut spec = Spec::parse(&self.spec).expect("the spec of a case is right");
+        partitioner.set(&mut spec);
+        let files = self.files.iter().map(|(name, text)| (Path::new(name), text));
+        for (name, text) in files.chain([(spec.tables[0].file.as_path(), &self.table)]) {
+            std::fs::write(folder.join(name), text).expect("the files of a case can be written");
+        }
+        spec
+    }
+
     /// Runs the case and compares the result with the expected one.
     ///
     /// # Errors

@@ -232,7 +232,7 @@ fn an_own_k_holds_in_every_class_a_person_is_in() {
 }
 
 #[test]
-fn who_is_left_out_does_not_depend_on_the_order_of_the_input() {
+fn the_choice_of_whom_to_leave_out_does_not_depend_on_the_order_of_the_input() {
     // One of two persons who look the same must go. If the first in the file goes, the release tells who was first.
     let columns = "age = \"quasi\"\ndisease = { role = \"sensitive\", alpha = 0.5 }\nward = \"plain\"";
     let csv = "age,disease,ward\n20,flu,north\n20,flu,south\n20,gout,east\n";
@@ -241,7 +241,7 @@ fn who_is_left_out_does_not_depend_on_the_order_of_the_input() {
 }
 
 #[test]
-fn of_two_equally_frequent_values_the_same_gives_way_in_every_order() {
+fn ties_between_frequent_values_do_not_depend_on_the_order_of_the_input() {
     // Person 2 has both frequent diseases. If flu is handled first, 2 leaves and that is enough; if gout is, 3 leaves,
     // and then 2 as well. The choice must not depend on which disease the file names first.
     let columns = "age = \"quasi\"\ndisease = { role = \"sensitive\", alpha = 0.35 }";

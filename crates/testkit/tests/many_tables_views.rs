@@ -308,7 +308,7 @@ proptest! {
 }
 
 #[test]
-fn who_knows_no_counts_may_be_kept_from_what_the_verifier_refuses() {
+fn releases_that_the_verifier_refuses_may_be_safe_from_attackers_who_know_no_counts() {
     // Two rows that look the same, and one such row: only their number tells the persons apart.
     let (tables, schema) = tiny(&vec![(1, vec![(1, vec![]), (1, vec![])], vec![]), (1, vec![(1, vec![])], vec![])]);
     assert_eq!(smallest_answer(&tables, &schema, Counting::Exists), 2);

@@ -50,7 +50,7 @@ fn the_minimality_attack_finds_whose_values_kept_a_class_from_being_cut() {
 }
 
 #[test]
-fn where_only_k_is_asked_every_table_that_fits_the_classes_can_be_behind_them() {
+fn if_only_k_is_asked_every_table_that_fits_the_classes_remains_possible() {
     // There are two classes: two ways to give flu and a cold to the persons aged 31, and 24 ways for the others.
     let illnesses = ["flu", "cold", "flu", "gout", "mumps", "ulcer"];
     for way in ways() {

@@ -51,7 +51,7 @@ fn references_stay_where_everybody_has_the_same_pattern() {
 }
 
 #[test]
-fn of_unequal_crowds_as_many_references_stay_as_can_be_balanced() {
+fn as_many_references_of_unequal_crowds_stay_as_can_be_balanced() {
     // Doctor 0 has 32 patients and the other four have seven each. So the references of seven patients per doctor are
     // kept, and no more.
     let job = clinic(5, |patient, _| if patient < 28 { patient / 7 + 1 } else { 0 });
@@ -97,7 +97,7 @@ fn a_receiver_is_the_right_person_after_renumbering() {
 }
 
 #[test]
-fn whoever_receives_more_than_others_is_not_shown_so() {
+fn a_row_that_is_referenced_more_often_than_others_does_not_stand_out() {
     // Everybody in town a sends to m1, who would be the only one with two senders.
     let rows = ["z9,a,1,m1", "z3,a,2,m1", "m4,b,3,", "m1,b,4,"];
     let job = tables_job(TRANSFERS, &[("id,town,sum,receiver", rows.map(str::to_owned).to_vec())]);

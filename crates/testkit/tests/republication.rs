@@ -251,7 +251,7 @@ fn a_year_later(town: &Town, random: &mut Random, n_changes: usize) -> Town {
 }
 
 #[test]
-fn whoever_has_all_releases_and_registers_finds_k_persons_and_what_is_printed_is_no_more() {
+fn a_reader_of_all_releases_and_registers_finds_at_least_k_persons_and_no_more_than_the_verifier_says() {
     let mut random = Random::new(22);
     let (mut n_third, mut n_left_out) = (0, 0);
     for round in 0..240 {

@@ -10,6 +10,7 @@
 //! goes unnoticed with a probability of about 2^-128.
 
 mod joined;
+mod parts;
 mod sums;
 
 use kohort_model::{Cells, Column, NULL, Release, Requirement, Role, Table};
@@ -22,6 +23,7 @@ use crate::single::written::shape;
 use crate::structure::check_table;
 use crate::{Asked, Findings, Suppressed, SuppressionLimit, Verified, Violation, Violations, verify_release};
 pub use joined::joined_findings;
+pub use parts::PartsCounter;
 use sums::{Keys, RowSum};
 
 /// Verifies a release of one table cell by cell. Each row of the table is a person.

@@ -56,7 +56,7 @@ mod violation;
 pub use asked::Asked;
 pub use audit::{AuditFindings, AuditedAudience, AuditedRelease, Hidden, Knows, audit};
 pub use block::{BlockOf, ReadAsTable, verify_block};
-pub use cells::{CellsVerifier, FileVerifier, joined_findings};
+pub use cells::{CellsVerifier, FileVerifier, PartsCounter, joined_findings};
 pub use changing::{
     AtomStep, Part, Refresh, RefreshedAtom, Seen, ShownValues, Step, StepColumn, StepError, StepErrors, StepFindings,
     StepMember, verify_refresh, verify_step,
@@ -75,8 +75,7 @@ pub use reading::listing::{Listing, ListingErrorKind};
 pub use reading::meaning::key_print;
 pub use reading::{RangeEnd, Reading, ShownLabel};
 pub use risks::{
-    BlatantRisk, Followers, IdentifierKind, PersonColumn, find_diversity_risks, find_risks, find_risks_by_counts,
-    person_column,
+    BlatantRisk, Followers, IdentifierKind, PersonColumn, RisksInCells, find_diversity_risks, find_risks, person_column,
 };
 pub use single::against::verify_against;
 pub use single::measure::{measure, verify_alone};

@@ -10,15 +10,18 @@
 //! Tables of fewer than [`FEWEST_PERSONS`] persons are not checked. The checks don't know what an attacker knows beyond
 //! the quasi and plain columns.
 
+mod cells;
 mod formats;
 mod persons;
 
 use std::collections::HashMap;
 use std::fmt;
 
-use kohort_model::{Cells, Column, NULL, NoteManifest, ReleasedColumn, ReleasedTable, Requirement, Role, Table, Texts};
+use kohort_model::{Cells, Column, NULL, NoteManifest, ReleasedColumn, ReleasedTable, Requirement, Role, Table};
 
+pub use cells::RisksInCells;
 pub use formats::IdentifierKind;
+use persons::names_persons;
 pub use persons::{Followers, PersonColumn, person_column};
 
 /// Tables of fewer persons are not checked, because shares of so few say little.
@@ -218,35 +221,6 @@ impl Holder {
     }
 }
 
-/// Blatant risks of releasing a table that is too large for memory, worst first, as far as counts of single columns show them.
-///
-/// For each column, `counts` has the number of rows that hold each text, by its id, and `shown` the labels of the release if the
-/// column is generalized. Each row is a person.
-pub fn find_risks_by_counts(
-    table: &Table,
-    counts: &[Vec<u64>],
-    shown: &[Option<&Texts>],
-    n_rows: u64,
-    requirements: &[Requirement],
-) -> Vec<BlatantRisk> {
-    if n_rows < FEWEST_PERSONS as u64 {
-        return Vec::new();
-    }
-    let mut risks = Vec::new();
-    let columns = || table.columns.iter().zip(counts);
-    for ((column, counts), labels) in columns().zip(shown) {
-        let Some(labels) = labels.filter(|_| column.role == Role::Quasi) else { continue };
-        let is_of_one: Vec<bool> = counts.iter().map(|&count| count == 1).take(column.texts.len()).collect();
-        let n_known = is_of_one.iter().filter(|&&is_of_one| is_of_one).count() as f64;
-        let is_nearly_unique = n_known >= NEARLY_UNIQUE * n_rows as f64;
-        risks.extend(identifier_shown(column, labels.iter(), &is_of_one, is_nearly_unique));
-    }
-    let sensitive = columns().filter(|(column, _)| column.role == Role::Sensitive);
-    let counted = sensitive.filter(|(column, _)| only_counts_values(column, requirements));
-    risks.extend(counted.filter_map(|(column, counts)| diversity_risk(column, &counts[..column.texts.len()], n_rows)));
-    risks
-}
-
 /// Quasi columns in which the release shows whole values that belong to one person.
 fn identifiers_shown(table: &Table, released: &ReleasedTable, persons: &Persons) -> Vec<BlatantRisk> {
     let risk = |released: &ReleasedColumn| {
@@ -316,6 +290,35 @@ fn is_nearly_unique(holders: &[Holder], n_persons: usize) -> bool {
 
 /// Plain columns that make most persons unique in the release.
 fn told_apart_by_plain(table: &Table, released: &ReleasedTable, persons: &Persons) -> Option<BlatantRisk> {
+    let columns = plain_columns(table, released).map(|column| column.name.clone()).collect();
+    unique_by_plain(table, released, persons).risk(columns, persons.n as u64)
+}
+
+/// The plain columns that a release shows.
+fn plain_columns<'t>(table: &'t Table, released: &'t ReleasedTable) -> impl Iterator<Item = &'t Column> {
+    let columns = released.columns.iter().map(|column| &table.columns[column.source]);
+    columns.filter(|column| column.role == Role::Plain)
+}
+
+/// How many persons are unique in a release.
+#[derive(Clone, Copy, Debug, Default)]
+struct Unique {
+    by_quasi: u64,
+    by_quasi_and_plain: u64,
+}
+
+impl Unique {
+    /// The risk that these plain columns make most of so many persons unique.
+    fn risk(self, columns: Vec<String>, n_persons: u64) -> Option<BlatantRisk> {
+        let by_plain = self.by_quasi_and_plain.saturating_sub(self.by_quasi);
+        let are_many = !columns.is_empty() && by_plain as f64 >= MANY_UNIQUE * n_persons as f64;
+        let n_unique = self.by_quasi_and_plain;
+        are_many.then_some(BlatantRisk::PlainTellsApart { columns, n_unique, n_persons })
+    }
+}
+
+/// Counts persons who are unique in a release.
+fn unique_by_plain(table: &Table, released: &ReleasedTable, persons: &Persons) -> Unique {
     let quasi: Vec<&[u32]> = released
         .columns
         .iter()
@@ -324,11 +327,9 @@ fn told_apart_by_plain(table: &Table, released: &ReleasedTable, persons: &Person
             Cells::Copied | Cells::Surrogate { .. } => None,
         })
         .collect();
-    let is_plain = |position: usize| table.columns[position].role == Role::Plain;
-    let plain: Vec<&Column> =
-        released.columns.iter().filter(|c| is_plain(c.source)).map(|c| &table.columns[c.source]).collect();
+    let plain: Vec<&Column> = plain_columns(table, released).collect();
     if plain.is_empty() {
-        return None;
+        return Unique::default();
     }
     let hash_of_cells = |place: usize, with_plain: bool| {
         let row = released.rows[place] as usize;
@@ -348,17 +349,9 @@ fn told_apart_by_plain(table: &Table, released: &ReleasedTable, persons: &Person
         let mut alone: Vec<u32> = alone.collect();
         alone.sort_unstable();
         alone.dedup();
-        alone.len()
+        alone.len() as u64
     };
-    let with_plain = n_unique(true);
-    if (with_plain.saturating_sub(n_unique(false)) as f64) < MANY_UNIQUE * persons.n as f64 {
-        return None;
-    }
-    Some(BlatantRisk::PlainTellsApart {
-        columns: plain.iter().map(|column| column.name.clone()).collect(),
-        n_unique: with_plain as u64,
-        n_persons: persons.n as u64,
-    })
+    Unique { by_quasi: n_unique(false), by_quasi_and_plain: n_unique(true) }
 }
 
 /// Whether the requirements on a column count its distinct values, but do not limit the shares of these.

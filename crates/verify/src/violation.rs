@@ -375,7 +375,7 @@ pub enum Violation {
     #[error("column '{column}': {} from others of the class, first in row {first_row}", does(*n, "row", "differs", "differ"))]
     ClassDiffers { column: String, n: u64, first_row: u64 },
     /// Persons for whom no class and group that could hold them is as large as they ask.
-    #[error("column '{column}': {} for more persons than any class and group that could hold them has", does(*n, "person", "asks", "ask"))]
+    #[error("column '{column}': {} for more persons than there are in any class and group that they can be in", does(*n, "person", "asks", "ask"))]
     OwnKUnmet { column: String, n: u64 },
     /// A column of an earlier release that can't be read in this one.
     #[error(
@@ -525,13 +525,13 @@ impl fmt::Display for InWords<'_> {
                 write!(f, "column '{column}': no value held by more than {alpha} of the persons")
             }
             Requirement::Beta { column, beta } => {
-                write!(f, "column '{column}': relative gain of each value's share of at most {beta}")
+                write!(f, "column '{column}': beta of at most {beta} (the relative gain of a value's share)")
             }
             Requirement::EnhancedBeta { column, beta } => {
                 write!(
                     f,
-                    "column '{column}': relative gain of each value's share of at most {beta}, and at most -ln of its \
-                     share in the whole table"
+                    "column '{column}': enhanced_beta of at most {beta} (the relative gain of a value's share, also at \
+                     most -ln of its share in the whole table)"
                 )
             }
         }

@@ -31,12 +31,13 @@ from ._functions import (
     audit,
     check,
     estimate,
+    schema,
     suggest,
     verify,
 )
 from ._hierarchy import Hierarchy, Tree, date, dates, flat, hierarchy, hierarchy_file, mask, steps
 from ._kohort import ArrowTable, __version__
-from ._release import Release
+from ._release import Release, WrittenRelease
 from ._requirements import (
     Requirement,
     alpha,
@@ -77,6 +78,7 @@ __all__ = [
     "Table",
     "Tree",
     "Verification",
+    "WrittenRelease",
     "__version__",
     "alpha",
     "anonymize",
@@ -95,6 +97,7 @@ __all__ = [
     "mask",
     "ml",
     "recursive_diversity",
+    "schema",
     "steps",
     "suggest",
     "t_closeness",

@@ -8,17 +8,18 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _kohort
 from ._errors import Report
 from ._hierarchy import hierarchy
 from ._html import page, percent, size_chart, table
 from ._progress import Progress, reporting
-from ._release import Release, _escaped
+from ._release import Release, _escaped, _sizes
 from ._requirements import join
 from ._sources import source_of
 from ._spec import Asked, Spec, _by_column, _listed, _name_of, _names
+from ._words import Cells, Columns, Names, Verdict
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -78,8 +79,8 @@ class Check:
 def check(
     data: Any,
     *,
-    quasi: Any,
-    sensitive: Any = (),
+    quasi: Names,
+    sensitive: Columns = (),
     person: str | None = None,
     k: int | None = None,
     threads: int | None = None,
@@ -113,9 +114,9 @@ def check(
         persons=found["persons"],
         counted=found["counted"],
         unique_persons=found["unique_persons"],
-        highest_risk=found["highest_risk"],
-        average_risk=found["average_risk"],
-        class_sizes=dict(found["smallest_classes"]),
+        highest_risk=found["risk"]["highest"],
+        average_risk=found["risk"]["average"],
+        class_sizes=dict(_sizes(found)),
         sensitive=found["sensitive"],
         unmet=_reports(found["unmet"]),
         asked_k=k,
@@ -129,14 +130,20 @@ class Verification:
     ``verdict`` is ``verified``, ``in_part`` where something asked can't be seen in what was given, or ``not_met``.
     """
 
-    verdict: str
-    k: int
+    verdict: Verdict
+    #: Persons in the smallest class; None where the release does not tell which rows belong to the same person.
+    k: int | None
     classes: int
+    #: Per sensitive column its worst class, as far as the release tells it.
     sensitive: dict[str, dict[str, float | None]]
+    #: Everything that was counted, as ``kohort verify --json`` prints it: tables, audiences, coalitions, ...
+    counts: dict[str, Any] = field(repr=False)
     #: Everything that is wrong.
     wrong: tuple[Report, ...]
     #: What was asked and could not be counted, in words.
     not_counted: tuple[str, ...]
+    #: Keys of the manifest that were taken from it, because they say how the release is to be read.
+    taken: tuple[str, ...]
     #: Keys of the manifest that nothing at hand confirms or contradicts.
     unconfirmed: tuple[str, ...]
     manifest: dict[str, Any] = field(repr=False)
@@ -147,7 +154,8 @@ class Verification:
         return self.verdict != "not_met"
 
     def _repr_html_(self) -> str:
-        rows = [("verdict", self.verdict), ("k counted", self.k), ("classes", self.classes)]
+        k = f"at most {self.counts['k_at_most']}" if "k_at_most" in self.counts else self.k
+        rows = [("verdict", self.verdict), ("k counted", k), ("classes", self.classes)]
         parts = ["<p><b>Verification</b></p>", table(("", "counted"), rows)]
         parts += [f'<p class="no">wrong: {_escaped(report.message)}</p>' for report in self.wrong]
         parts += [f"<p>not counted: {_escaped(words)}</p>" for words in self.not_counted]
@@ -174,13 +182,16 @@ def verify(
             job, _ = spec._job(tables, threads, hook)
         with _Folders() as folders:
             found = json.loads(_kohort.verify(folders.of(release), job, threads, hook))
+    counts = found["findings"]
     return Verification(
         verdict=found["verdict"],
-        k=found["findings"]["k"],
-        classes=found["findings"]["classes"],
-        sensitive=found["findings"]["sensitive"],
+        k=counts["k"],
+        classes=counts["classes"],
+        sensitive=counts["sensitive"],
+        counts=counts,
         wrong=_reports(found["wrong"]),
         not_counted=tuple(found["not_counted"]),
+        taken=tuple(found["taken"]),
         unconfirmed=tuple(found["unconfirmed"]),
         manifest=found["manifest"],
     )
@@ -215,7 +226,7 @@ class Audit:
 def audit(
     releases: Iterable[Any],
     *,
-    audiences: Mapping[str, Iterable[str]],
+    audiences: Mapping[str, Names],
     person: str | None = None,
     hierarchies: Mapping[str, Any] | None = None,
     k: int | None = None,
@@ -320,11 +331,21 @@ def suggest(data: Any, *, name: str | None = None, threads: int | None = None, p
     return Suggestions(columns, person, found["toml"])
 
 
+def schema(kind: Literal["spec", "manifest"] = "spec") -> dict[str, Any]:
+    """The JSON Schema of a spec file, or of the manifest of a release.
+
+    >>> import kohort
+    >>> sorted(kohort.schema("manifest")["properties"])[:3]
+    ['accepted_risks', 'achieved', 'algorithm']
+    """
+    return dict(json.loads(_kohort.schema(kind)))
+
+
 @_listed
 def anonymize(
     data: Any,
     *,
-    cells: str = "labels",
+    cells: Cells = "labels",
     accept_risks: bool = False,
     threads: int | None = None,
     progress: Progress = None,

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from . import _kohort
+from ._errors import InputError
 from ._html import page, tree_html
+from ._words import Level, Side
 
 
 class Hierarchy:
@@ -47,14 +49,15 @@ class Hierarchy:
         """
         if self._text is not None:
             return Tree(json.loads(_kohort.tree(self._text, self._is_edges, "hierarchy")))
-        if isinstance(self._setting, str) and self._setting not in ("date", "flat"):
-            path = Path(self._setting)
-            return Tree(json.loads(_kohort.tree(path.read_text(encoding="utf-8"), False, str(path))))
+        is_edges = isinstance(self._setting, Mapping) and "edges" in self._setting
+        file = self._setting["edges"] if is_edges else self._setting
+        if isinstance(file, str) and file not in ("date", "flat"):
+            return Tree(json.loads(_kohort.tree(Path(file).read_text(encoding="utf-8"), is_edges, file)))
         if values is None:
             raise TypeError("this hierarchy is made from the values of a column: give some, as in tree([23, 27, 31])")
         columns = {"column": {"role": "quasi", "hierarchy": self._setting}}
         document = {"k": 1, "tables": {"table": {"file": "-", "columns": columns}}}
-        texts = list(dict.fromkeys(str(value) for value in values))
+        texts = list(dict.fromkeys(str(value) for value in values if not _is_missing(value)))
         return Tree(json.loads(_kohort.tree_of_values(document, texts)))
 
     def __repr__(self) -> str:
@@ -84,6 +87,38 @@ class Tree:
     @property
     def n_values(self) -> int:
         return self._nodes[self._children[None][0]][2]
+
+    @property
+    def height(self) -> int:
+        """How many labels stand above the deepest value."""
+        return max(len(row) for row in self.rows()) - 1
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """A row per value, from the value to the root.
+
+        >>> hierarchy({"*": {"health": ["nurse", "doctor"], "education": ["teacher"]}}).tree().rows()
+        [('nurse', 'health', '*'), ('doctor', 'health', '*'), ('teacher', 'education', '*')]
+        """
+        rows: list[tuple[str, ...]] = []
+        open_nodes: list[tuple[int, tuple[str, ...]]] = [(self._children[None][0], ())]
+        while open_nodes:
+            node, above = open_nodes.pop()
+            path = (self._nodes[node][0], *above)
+            children = self._children.get(node, [])
+            if not children:
+                rows.append(path)
+            open_nodes.extend((child, path) for child in reversed(children))
+        return rows
+
+    def to_csv(self) -> str:
+        """The file of the hierarchy, ``value;parent;...;root``.
+
+        >>> print(steps(5, 10).tree([23, 31]).to_csv())
+        23;[20,24];[20,29];*
+        31;[30,34];[30,39];*
+        <BLANKLINE>
+        """
+        return "".join(";".join(map(_quoted_if_needed, row)) + "\n" for row in self.rows())
 
     def __str__(self) -> str:
         lines = []
@@ -118,7 +153,7 @@ def steps(*widths: float) -> Hierarchy:
     return Hierarchy({"steps": list(widths)}, words=f"ranges of {', '.join(map(str, widths))}")
 
 
-def mask(side: str = "right") -> Hierarchy:
+def mask(side: Side = "right") -> Hierarchy:
     """Hides characters from one side: 88512 becomes 8851*, 885** and so on."""
     return Hierarchy({"mask": side}, words=f"characters masked from the {side}")
 
@@ -128,7 +163,7 @@ def date() -> Hierarchy:
     return Hierarchy("date", words="days, months, quarters, years, decades")
 
 
-def dates(*levels: str) -> Hierarchy:
+def dates(*levels: Level) -> Hierarchy:
     """Some levels of dates: ``dates("month", "year")``."""
     return Hierarchy({"dates": list(levels)}, words=f"dates by {', '.join(levels)}")
 
@@ -145,10 +180,11 @@ def hierarchy_file(path: str | os.PathLike[str], *, edges: bool = False) -> Hier
 
 
 def hierarchy(tree: Any) -> Hierarchy:
-    """A hierarchy from a dict, from rows, or from a frame.
+    """A hierarchy from a dict, from rows, from a frame, or from a :class:`Tree`.
 
     A dict maps each label to its parent, or nests: ``{"*": {"health": ["nurse", "doctor"], "education": ["teacher"]}}``. Rows
-    go from a value to the root; so do the rows of a frame, one column per level, in the order of its columns.
+    go from a value to the root; so do the rows of a frame, one column per level, in the order of its columns. Missing cells of
+    a frame are left out, so rows may differ in length.
 
     >>> jobs = hierarchy({"*": {"health": ["nurse", "doctor"], "education": ["teacher"]}})
     >>> print(jobs.tree())
@@ -165,7 +201,9 @@ def hierarchy(tree: Any) -> Hierarchy:
         return tree
     if isinstance(tree, (str, os.PathLike)):
         return hierarchy_file(tree)
-    if isinstance(tree, Mapping):
+    if isinstance(tree, Tree):
+        rows = tree.rows()
+    elif isinstance(tree, Mapping):
         if all(isinstance(parent, str) for parent in tree.values()):
             return Hierarchy(None, text=_lines(tree.items()), is_edges=True, words=f"{len(tree)} labels and their parents")
         rows = list(_nested(tree, ()))
@@ -199,11 +237,25 @@ def _frame_rows(frame: Any) -> list[tuple[str, ...]]:
         rows = zip(*frame.to_pydict().values())
     else:
         rows = frame.fetchall()
-    return [tuple(str(cell) for cell in row if cell is not None and cell == cell) for row in rows]
+    return [tuple(str(cell) for cell in row if not _is_missing(cell)) for row in rows]
+
+
+def _is_missing(cell: Any) -> bool:
+    """Whether a cell is None, NaN, or one of the ways in which pandas says that there is no value."""
+    return cell is None or type(cell).__name__ == "NAType" or bool(cell != cell)
 
 
 def _lines(rows: Iterable[Iterable[Any]]) -> str:
-    def quoted(label: Any) -> str:
-        return '"' + str(label).replace('"', '""') + '"'
+    return "".join(";".join(_quoted(str(label)) for label in row) + "\n" for row in rows)
 
-    return "".join(";".join(quoted(label) for label in row) + "\n" for row in rows)
+
+def _quoted(label: str) -> str:
+    if "\n" in label or "\r" in label:
+        hint = "a label of a hierarchy can't contain one: replace it, in the table as well"
+        raise InputError([("a label of a hierarchy contains a line break", hint)])
+    return '"' + label.replace('"', '""') + '"'
+
+
+def _quoted_if_needed(label: str) -> str:
+    quoted = _quoted(label)
+    return label if label and ";" not in label and '"' not in label else quoted

@@ -11,7 +11,7 @@ from . import _kohort
 # Colours come from the page, so that light and dark pages are readable alike.
 _STYLE = """<style>
 .kohort { max-width: 760px; }
-.kohort table { border-collapse: collapse; margin: 0 0 12px 0; }
+.kohort table { border-collapse: collapse; font-size: inherit; margin: 0 0 12px 0; }
 .kohort th, .kohort td { text-align: left; vertical-align: top; padding: 2px 14px 2px 0; border: 0; border-bottom: 1px solid rgba(127,127,127,.35); background: none; color: inherit; }
 .kohort .n { text-align: right; font-variant-numeric: tabular-nums; }
 .kohort p { margin: 0 0 8px 0; }
@@ -70,14 +70,16 @@ def loss_chart(columns: Mapping[str, float]) -> str:
 
 
 def risk_chart(risk: Mapping[str, Mapping[str, float]]) -> str:
-    pairs = []
-    for name, label in (("highest", "highest"), ("average", "average")):
-        before, after = risk[name].get("before"), risk[name]["after"]
-        if before is not None:
-            pairs.append((label, (100 * before, percent(before)), (100 * after, percent(after))))
-    if not pairs:
-        return ""
     unit = "% chance to find a person who is known to be in the table"
+    pairs, bars = [], []
+    for name in ("highest", "average"):
+        before, after = risk[name].get("before"), risk[name]["after"]
+        bars.append((name, 100 * after, percent(after)))
+        if before is not None:
+            pairs.append((name, (100 * before, percent(before)), (100 * after, percent(after))))
+    if not pairs:
+        # Somebody who knows the columns of one audience only does not find persons in the private table by all columns.
+        return figure(_kohort.bar_chart("Risk", unit, bars))
     return figure(_kohort.pair_chart("Risk before and after", unit, ("private table", "release"), pairs))
 
 

@@ -1,12 +1,33 @@
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, final
+
+from typing_extensions import Self
+
+__all__ = [
+    "ArrowTable",
+    "Job",
+    "Release",
+    "__version__",
+    "audit",
+    "bar_chart",
+    "check",
+    "estimate",
+    "histogram",
+    "pair_chart",
+    "schema",
+    "suggest",
+    "tree",
+    "tree_of_values",
+    "verify",
+]
 
 __version__: str
 
 _Path = str | os.PathLike[str]
 _Hook = Callable[[str, int, int], Any] | None
 
+@final
 class ArrowTable:
     """A table in memory. pyarrow, polars, pandas, DuckDB and others take it as it is."""
 
@@ -23,8 +44,9 @@ class ArrowTable:
     def types(self) -> list[str]: ...
     def write_arrow(self, path: _Path) -> None: ...
 
+@final
 class Job:
-    def __init__(self, document: dict[str, Any], folder: _Path) -> None: ...
+    def __new__(cls, document: dict[str, Any], folder: _Path) -> Self: ...
     @staticmethod
     def from_text(text: str, file: _Path) -> Job: ...
     @property
@@ -44,7 +66,19 @@ class Job:
         threads: int | None = None,
         hook: _Hook = None,
     ) -> Release: ...
+    def write_in_cells(
+        self,
+        folder: _Path,
+        n_bytes: int,
+        format: str | None = None,
+        force: bool = False,
+        seed: int | None = None,
+        accept_risks: bool = False,
+        threads: int | None = None,
+        hook: _Hook = None,
+    ) -> tuple[str, list[str]]: ...
 
+@final
 class Release:
     @property
     def manifest(self) -> str: ...
@@ -85,6 +119,7 @@ def estimate(
     hook: _Hook = None,
 ) -> str: ...
 def suggest(source: Any, name: str, file: str, threads: int | None = None, hook: _Hook = None) -> str: ...
+def schema(kind: str) -> str: ...
 def tree(text: str, is_edges: bool, place: _Path) -> str: ...
 def tree_of_values(document: dict[str, Any], values: list[str]) -> str: ...
 def bar_chart(title: str, unit: str, bars: list[tuple[str, float, str]]) -> str: ...

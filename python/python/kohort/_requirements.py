@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ._words import Distance
+
 
 @dataclass(frozen=True)
 class Requirement:
@@ -59,7 +61,7 @@ def recursive_diversity(c: float, l: int) -> Requirement:  # noqa: E741
     return Requirement({"recursive_cl": [c, l]})
 
 
-def t_closeness(t: float, distance: str = "equal") -> Requirement:
+def t_closeness(t: float, distance: Distance = "equal") -> Requirement:
     """The values of every class are distributed nearly as in the whole table.
 
     ``distance`` says how far two values are apart: ``equal``, ``ordered``, or ``hierarchical``, which needs a hierarchy of

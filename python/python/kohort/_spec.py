@@ -5,20 +5,25 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import string
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
 from . import _kohort
+from ._errors import InputError
 from ._hierarchy import Hierarchy, hierarchy
 from ._progress import Progress, reporting
-from ._release import Release
+from ._release import Release, WrittenRelease
 from ._requirements import join
 from ._sources import PandasColumns, PolarsColumns, Source, source_of
+from ._words import Algorithm, Cells, Columns, Format, Hierarchies, Keys, Leftovers, Names, Order, Preset, ValueType
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from ._functions import Verification
 
 
 @dataclass(frozen=True)
@@ -31,8 +36,8 @@ class Column:
 
     hierarchy: Any = None
     requirements: Any = None
-    type: str | None = None
-    sensitive_to: Iterable[str] = ()
+    type: ValueType | None = None
+    sensitive_to: Names = ()
 
 
 @dataclass(frozen=True)
@@ -47,11 +52,11 @@ class Table:
 
     data: Any
     person: str | bool | None = None
-    identifiers: Any = ()
-    quasi: Any = ()
-    sensitive: Any = ()
-    plain: Any = ()
-    drop: Any = ()
+    identifiers: Names = ()
+    quasi: Columns = ()
+    sensitive: Columns = ()
+    plain: Names = ()
+    drop: Names = ()
     person_k: str | None = None
     key: str | None = None
     parent: tuple[str, str] | None = None
@@ -63,7 +68,7 @@ class Table:
 class Audience:
     """Somebody who gets the release: the quasi columns they may know, and a k of their own."""
 
-    quasi: Iterable[str]
+    quasi: Names
     k: int | None = None
 
 
@@ -87,13 +92,13 @@ class Asked(TypedDict, total=False):
     """What can be asked of a release: the parameters that :class:`Spec` and :func:`kohort.anonymize` share."""
 
     k: int | None
-    preset: str | None
+    preset: Preset | None
     person: str | bool | None
-    identifiers: Any
-    quasi: Any
-    sensitive: Any
-    plain: Any
-    drop: Any
+    identifiers: Names | None
+    quasi: Columns | None
+    sensitive: Columns | None
+    plain: Names | None
+    drop: Names | None
     person_k: str | None
     read: Mapping[str, Any] | None
     name: str | None
@@ -102,13 +107,13 @@ class Asked(TypedDict, total=False):
     registers: Mapping[str, Any] | None
     register: Mapping[str, Any] | None
     delta_presence: tuple[float, float] | None
-    previous: Any
-    algorithm: str | None
+    previous: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None
+    algorithm: Algorithm | None
     max_suppressed: float | None
-    leftovers: str | None
-    order: str | None
-    keys: str | None
-    hierarchies: str | None
+    leftovers: Leftovers | None
+    order: Order | None
+    keys: Keys | None
+    hierarchies: Hierarchies | None
     seed: int | None
     settings: Mapping[str, Any] | None
 
@@ -179,7 +184,6 @@ class Spec:
         self._texts: dict[str, str] = {}
         self._file: tuple[str, str] | None = None
         self._folder = ""
-        self._registers: set[str] = set()
         own = Table(data, **{role: given[role] for role in _ROLES}, settings=given["read"] or {})
         document: dict[str, Any] = {"k": k} if k is not None else {"preset": preset}
         document.update({key: given[key] for key in _KEYS if given[key] is not None})
@@ -218,8 +222,6 @@ class Spec:
         except OSError as error:
             problem = type(error)(error.errno, error.strerror, path)
         except UnicodeDecodeError:
-            from ._errors import InputError
-
             raise InputError([(f"{path}: is no text", "save the file as UTF-8 text")]) from None
         else:
             return cls.from_text(text, path)
@@ -229,7 +231,7 @@ class Spec:
     def from_text(cls, text: str, path: str | os.PathLike[str] = "release.toml") -> Spec:
         """A spec from the text of a spec file. Paths in it start from the folder of ``path``, which messages name."""
         spec = cls.__new__(cls)
-        spec._sources, spec._texts, spec._registers, spec._folder = {}, {}, set(), ""
+        spec._sources, spec._texts, spec._folder = {}, {}, ""
         spec._document = None
         spec._file = (text, os.fspath(path))
         _kohort.Job.from_text(*spec._file)
@@ -243,7 +245,7 @@ class Spec:
         self,
         *,
         tables: Mapping[str, Any] | None = None,
-        cells: str = "labels",
+        cells: Cells = "labels",
         seed: int | None = None,
         accept_risks: bool = False,
         threads: int | None = None,
@@ -253,9 +255,35 @@ class Spec:
         with reporting(progress) as hook:
             job, sources = self._job(tables, threads, hook)
             made = job.anonymize(cells, seed, accept_risks, threads, hook)
-        return Release(made, sources, self)
+        registers = job.registers
+        return Release(made, {name: source for name, source in sources.items() if name not in registers}, self)
 
-    def verify(self, folder: str | os.PathLike[str], *, threads: int | None = None, progress: Progress = None) -> Any:
+    def write_in_cells(
+        self,
+        folder: str | os.PathLike[str],
+        memory: int | str,
+        *,
+        tables: Mapping[str, Any] | None = None,
+        format: Format | None = None,
+        force: bool = False,
+        seed: int | None = None,
+        accept_risks: bool = False,
+        threads: int | None = None,
+        progress: Progress = None,
+    ) -> WrittenRelease:
+        """Reads, anonymizes, verifies and writes a table that may be larger than memory, as the command does with ``--memory``.
+
+        ``memory`` is how much may be used for the data, in bytes or as in ``"2GB"``. The table is cut into cells that fit, whose
+        rows wait beside ``folder``, encrypted. For one table, in which each row is a person.
+        """
+        n_bytes = _size(memory)
+        with reporting(progress) as hook:
+            # Cells are read row by row, and frames are in memory anyway, so they are handed over as a whole.
+            job, _ = self._job(tables, threads, hook, by_column=False)
+            manifest, listed = job.write_in_cells(os.fspath(folder), n_bytes, format, force, seed, accept_risks, threads, hook)
+        return WrittenRelease(manifest, listed, os.fspath(folder))
+
+    def verify(self, folder: str | os.PathLike[str], *, threads: int | None = None, progress: Progress = None) -> Verification:
         """Counts a release again, and compares it with the private tables of this spec."""
         from ._functions import verify
 
@@ -271,7 +299,9 @@ class Spec:
         assert self._document is not None
         return _kohort.Job(self._document, self._folder)
 
-    def _job(self, tables: Mapping[str, Any] | None, threads: int | None, hook: Any) -> tuple[Any, dict[str, Source]]:
+    def _job(
+        self, tables: Mapping[str, Any] | None, threads: int | None, hook: Any, *, by_column: bool = True
+    ) -> tuple[_kohort.Job, dict[str, Source]]:
         """The job with everything that is in memory, and where each table came from."""
         job = self._job_of_files()
         files = {name: os.fspath(file) for name, file in job.files}
@@ -285,7 +315,7 @@ class Spec:
         registers = set(job.registers)
         for name, source in sources.items():
             # The columns of a register are read twice, so they are better converted all at once.
-            if isinstance(source.rows, (PandasColumns, PolarsColumns)) and name not in registers:
+            if by_column and isinstance(source.rows, (PandasColumns, PolarsColumns)) and name not in registers:
                 job = job.instead_of_columns(files[name], source.rows)
             elif not source.is_file:
                 job = job.instead_of(files[name], source.whole(), threads, hook)
@@ -332,8 +362,8 @@ class Spec:
         settings = join(said.requirements)
         if said.type is not None:
             settings["type"] = said.type
-        if list(said.sensitive_to):
-            settings["sensitive_to"] = list(said.sensitive_to)
+        if _names(said.sensitive_to, "sensitive_to"):
+            settings["sensitive_to"] = _names(said.sensitive_to, "sensitive_to")
         if said.hierarchy is not None:
             made: Hierarchy = hierarchy(said.hierarchy)
             settings["hierarchy"], texts = made._in_spec(f"hierarchy of {table}.{column}")
@@ -344,7 +374,6 @@ class Spec:
         said = said if isinstance(said, Register) else Register(said)
         source = source_of(said.data, f"register '{name}'")
         self._sources[name] = source
-        self._registers.add(name)
         entry: dict[str, Any] = {"file": source.rows if source.is_file else f"register {name}", **said.settings}
         if said.key is not None:
             entry["key"] = said.key
@@ -355,6 +384,24 @@ class Spec:
         if said.sha256 is not None:
             entry["sha256"] = said.sha256
         return entry
+
+
+_UNITS = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def _size(memory: int | str) -> int:
+    """A number of bytes such as 2_000_000_000 or "2GB"."""
+    if not isinstance(memory, str):
+        return int(memory)
+    number = memory.strip().rstrip(string.ascii_letters)
+    unit = memory.strip()[len(number) :].upper()
+    for ending in ("IB", "B"):
+        unit = unit.removesuffix(ending) if len(unit) > 1 else unit
+    try:
+        return int(float(number) * _UNITS[unit])
+    except (KeyError, ValueError, OverflowError):
+        problem = (f"memory={memory!r}: no size", "give a number of bytes, or a number and a unit, as in '2GB'")
+    raise InputError([problem])
 
 
 def _as_table(name: str, table: Any) -> Table:
@@ -403,7 +450,7 @@ def _by_column(said: Any, role: str) -> dict[str, Any]:
 def _audience(asked: Any) -> dict[str, Any]:
     if not isinstance(asked, Audience):
         asked = Audience(_names(asked, "audience"))
-    entry: dict[str, Any] = {"quasi": list(asked.quasi)}
+    entry: dict[str, Any] = {"quasi": _names(asked.quasi, "audience")}
     if asked.k is not None:
         entry["k"] = asked.k
     return entry

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_has_is_known_of_complete_data_alone() {
+    fn bits_that_nobody_has_are_kept_only_if_data_are_complete() {
         let bitmap = Bitmap { rows: vec![0b001, 0b010], n_bits: 3 };
         let cluster = Cluster::of_person(0b001).join(&Cluster::of_person(0b010));
         assert_eq!(bitmap.loss(Data::Complete, &cluster), 4.0);

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_hidden_among_k_is_not_exposed_by_trees() {
+    fn persons_hidden_among_k_are_not_exposed_by_their_trees() {
         assert_eq!(exposed_by_trees(vec![vec![1, 2], vec![2, 1], vec![3]], 2, 0.0).n_exposed, 1);
     }
 }

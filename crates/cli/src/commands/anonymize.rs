@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use kohort::{CellForm, Existing, Format, Job, Manifest, Memory, Spec, WriteOptions, check_target};
 
-use super::Output;
+use super::{Output, size};
 use crate::failure::{Failure, Report, Status};
 use crate::flags::FlagSpec;
 use crate::progress::Bars;
@@ -59,7 +59,7 @@ pub(crate) struct Anonymize {
     /// Release although a blatant risk was found; the manifest then names it
     #[arg(long)]
     accept_risks: bool,
-    /// Do everything except write
+    /// Do everything except write; with --memory only count the rows, and say what the work would take
     #[arg(long)]
     dry_run: bool,
     /// Print one JSON object: the manifest, and where the release is
@@ -149,8 +149,19 @@ impl Anonymize {
 
     /// Anonymizes a table that may be larger than memory.
     fn run_in_cells(&self, job: &Job, target: &Target, memory: Memory, bars: &Bars) -> Result<(), Failure> {
-        let Target::Folder { path, options } = target else {
-            return Err(Failure::input("--memory needs an output folder", "name one, for example -o out/"));
+        let (path, options) = match target {
+            Target::Folder { path, options } => (path, options),
+            Target::Nowhere => {
+                let planned = job.plan_in_cells(memory, bars)?;
+                bars.clear();
+                return terminal::print(&match self.output() {
+                    Output::Words => summary::planned(planned),
+                    Output::Json => summary::planned_json(planned),
+                });
+            }
+            Target::Stdout => {
+                return Err(Failure::input("--memory needs an output folder", "name one, for example -o out/"));
+            }
         };
         let written = job.write_in_cells(path, *options, memory, bars)?;
         bars.clear();
@@ -295,23 +306,6 @@ impl TableFlags {
         spec.tables[0].name = table_name(file);
         Ok(spec)
     }
-}
-
-/// A number of bytes such as 500MB or 2GB. Without a unit it is in bytes.
-fn size(text: &str) -> Result<u64, String> {
-    let digits = text.trim().trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let unit: u64 = match text.trim()[digits.len()..].to_ascii_uppercase().as_str() {
-        "" | "B" => 1,
-        "K" | "KB" | "KIB" => 1 << 10,
-        "M" | "MB" | "MIB" => 1 << 20,
-        "G" | "GB" | "GIB" => 1 << 30,
-        "T" | "TB" | "TIB" => 1 << 40,
-        _ => return Err("no such unit: write MB or GB".to_owned()),
-    };
-    let number: f64 =
-        digits.trim().parse().map_err(|_| "no size: write a number and a unit, such as 2GB".to_owned())?;
-    let n_bytes = number * unit as f64;
-    if (1.0..=u64::MAX as f64).contains(&n_bytes) { Ok(n_bytes as u64) } else { Err("no size of memory".to_owned()) }
 }
 
 /// The name of a file up to its first dot.

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use kohort::Role;
+use kohort::{Memory, Role};
 
-use super::{Counting, Output, Verdict};
+use super::{Counting, Output, Verdict, size};
 use crate::failure::Failure;
 use crate::flags::FlagSpec;
 use crate::progress::Bars;
@@ -39,6 +39,10 @@ pub(crate) struct Check {
     /// The number of persons that the smallest class must have
     #[arg(long, allow_negative_numbers = true)]
     k: Option<i64>,
+    /// How much memory to use for the data, such as 1GB: the table may be larger, and its rows wait on the disk, encrypted, in the
+    /// folder for temporary files
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    memory: Option<u64>,
     #[command(flatten)]
     pub(crate) counting: Counting,
 }
@@ -47,8 +51,18 @@ impl Check {
     pub(crate) fn run(&self) -> Result<Verdict, Failure> {
         self.counting.begin()?;
         let check = self.check()?;
-        let bars = Bars::new();
-        let checked = check.file(&self.data, &bars)?;
+        let (bars, checked) = match self.memory {
+            None => {
+                let bars = Bars::new();
+                let checked = check.file(&self.data, &bars)?;
+                (bars, checked)
+            }
+            Some(n_bytes) => {
+                let bars = Bars::cancelled_by_interrupt()?;
+                let checked = check.file_within(&self.data, Memory::bytes(n_bytes), &bars)?;
+                (bars, checked)
+            }
+        };
         bars.clear();
         terminal::print(&match self.counting.output() {
             Output::Words => findings::words(&checked.findings),

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use kohort::model::{Coalition, Manifest};
-use kohort::{Job, Verification};
+use kohort::{Job, Memory, Verification, counts};
 
-use super::{Counting, Output, Verdict};
+use super::{Counting, Output, Verdict, size};
 use crate::failure::Failure;
 use crate::files::read_text;
 use crate::progress::Bars;
@@ -31,6 +31,10 @@ pub(crate) struct Verify {
     /// The spec that the release was made from: also checks that the release is a truthful recoding of its tables
     #[arg(long, value_name = "SPEC")]
     against: Option<PathBuf>,
+    /// How much memory to use for the data, such as 1GB: the release may be larger, and its rows wait on the disk, encrypted, in the
+    /// folder for temporary files
+    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "against")]
+    memory: Option<u64>,
     #[command(flatten)]
     pub(crate) counting: Counting,
 }
@@ -38,10 +42,11 @@ pub(crate) struct Verify {
 impl Verify {
     pub(crate) fn run(&self) -> Result<Verdict, Failure> {
         self.counting.begin()?;
-        let bars = Bars::new();
-        let found = match &self.against {
-            None => kohort::verify_with(&self.release, &bars),
-            Some(spec) => {
+        let bars = if self.memory.is_some() { Bars::cancelled_by_interrupt()? } else { Bars::new() };
+        let found = match (&self.against, self.memory) {
+            (None, None) => kohort::verify_with(&self.release, &bars),
+            (None, Some(n_bytes)) => kohort::verify_within(&self.release, Memory::bytes(n_bytes), &bars),
+            (Some(spec), _) => {
                 let job = Job::from_text(&read_text(spec)?, spec)?;
                 kohort::verify_against_with(&self.release, &job, &bars)
             }
@@ -76,7 +81,7 @@ impl Verify {
                 text
             }
             Output::Json => {
-                let mut object = findings::object(found);
+                let mut object = counts(found);
                 object.insert("verified".to_owned(), (*verdict != kohort::Verdict::NotMet).into());
                 object.insert("verdict".to_owned(), verdict.word().into());
                 object.insert("against".to_owned(), self.against.is_some().into());

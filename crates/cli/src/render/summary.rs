@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kohort::PlannedCells;
 use kohort::model::{
     Achieved, AchievedCoalition, AchievedLearned, AchievedSensitive, Coalition, CoalitionManifest, ColumnManifest,
     JoinManifest, LabelsManifest, Manifest, PreviousManifest, RegisterManifest, SavingsManifest, Setting, Settings,
@@ -12,6 +13,27 @@ use super::{count_of, number};
 
 /// At most this many of the rows that were left out are listed.
 const MOST_ROWS_NAMED: usize = 50;
+
+/// What a job in cells would take, for people.
+pub(crate) fn planned(planned: PlannedCells) -> String {
+    let PlannedCells { n_rows, n_cells, rows_of_largest_cell, n_bytes_on_disk } = planned;
+    format!(
+        "rows             {n_rows}\ncells            {n_cells}, the largest of about {rows_of_largest_cell} rows\n\
+         passes           {} over all rows\ndisk             at most {} MB\n",
+        PlannedCells::PASSES,
+        n_bytes_on_disk.div_ceil(1 << 20)
+    )
+}
+
+/// The same for programs.
+pub(crate) fn planned_json(planned: PlannedCells) -> String {
+    let PlannedCells { n_rows, n_cells, rows_of_largest_cell, n_bytes_on_disk } = planned;
+    let object = json!({
+        "rows": n_rows, "cells": n_cells, "rows_of_largest_cell": rows_of_largest_cell, "passes": PlannedCells::PASSES,
+        "bytes_on_disk": n_bytes_on_disk,
+    });
+    format!("{object:#}\n")
+}
 
 /// The result in words, for people.
 pub(crate) fn words(manifest: &Manifest, place: Option<&str>) -> String {

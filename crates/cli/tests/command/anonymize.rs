@@ -53,7 +53,7 @@ fn flags_mean_what_the_spec_means() {
 fn datafly_takes_persons_block_by_block() {
     let spec = "k = 2\nalgorithm = \"datafly\"\n[datafly]\nblock = 2\n[tables.t]\nfile = \"t.csv\"\nperson = \"id\"\n\
                 columns = { id = \"identifier\", age = \"quasi\", ward = \"plain\" }\n";
-    // In the order of persons, neighbours differ in age; and 10 comes after 9.
+    // Persons are ordered by number, so 10 comes after 9. Neighbours in this order differ in age.
     let rows = ["7,30,a", "8,60,b", "9,31,c", "10,61,d"];
     let file = |rows: &[&str]| format!("id,age,ward\n{}\n", rows.join("\n"));
     let shuffled = [rows[2], rows[0], rows[3], rows[1]];

@@ -129,7 +129,7 @@ fn verify_counts_each_audience_for_programs_too() {
 }
 
 #[test]
-fn what_all_know_together_is_held_to_a_k_of_its_own() {
+fn all_audiences_together_can_have_a_k_of_their_own() {
     let folder = with_spec(&format!("{SPEC}[collusion]\nk = 2\n"));
     let ran = folder.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");

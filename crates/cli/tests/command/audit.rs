@@ -86,7 +86,7 @@ fn persons_are_matched_by_their_names() {
 }
 
 #[test]
-fn a_release_that_fails_by_itself_is_not_made_good_by_another() {
+fn a_release_that_fails_by_itself_fails_beside_another_one() {
     let folder = Folder::with(&[("ranges.csv", "age\n\"[20,29]\"\n\"[20,30]\"\n"), ("values.csv", "age\n25\n25\n")]);
     let ran = audit(&folder, &[&["ranges.csv", "values.csv", "--audience", "x=age", "--k", "2"]]);
     assert_eq!(ran.code, 1);
@@ -120,7 +120,7 @@ fn bounds_and_other_formats_are_understood() {
 }
 
 #[test]
-fn what_can_t_be_audited_is_refused() {
+fn releases_that_can_t_be_audited_are_refused() {
     let folder = releases();
     folder.write("short.csv", b"age,vehicle,postcode\n30,Truck,31043\n");
     folder.write("twice.csv", b"id,age\n1,30\n1,31\n");

@@ -209,7 +209,7 @@ fn a_spec_that_is_no_toml() {
 }
 
 #[test]
-fn what_later_versions_do() {
+fn an_algorithm_for_several_tables() {
     assert_snapshot!(refused_spec("k = 2", "k = 2\nalgorithm = \"miracle\""));
 }
 

@@ -328,7 +328,7 @@ fn hierarchies_are_released_beside_many_tables_and_beside_registers() {
 }
 
 #[test]
-fn what_audiences_learn_from_labels_is_counted_alike_with_and_without_the_spec() {
+fn the_count_of_what_labels_tell_audiences_does_not_need_the_spec() {
     let spec = "k = 2\n[tables.t]\nfile = \"t.csv\"\n[tables.t.columns]\n\
                 age = { role = \"quasi\", hierarchy = { steps = [5, 20] } }\nborn = { role = \"quasi\", hierarchy = \"date\" }\n\
                 plz = { role = \"quasi\", type = \"text\", hierarchy = { mask = \"right\" } }\n\

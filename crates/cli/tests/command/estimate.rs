@@ -63,7 +63,7 @@ fn programs_get_the_count_and_every_value() {
 }
 
 #[test]
-fn what_can_t_be_asked_is_said() {
+fn conditions_that_can_t_be_asked_are_refused() {
     let folder = clinic();
     let wrong = |query: &str, more: &[&str]| {
         let ran = ask(&folder, query, more);
@@ -81,7 +81,7 @@ fn what_can_t_be_asked_is_said() {
 }
 
 #[test]
-fn of_several_tables_persons_are_estimated() {
+fn persons_of_several_tables_are_estimated() {
     let spec = "\
 k = 2
 [tables.person]

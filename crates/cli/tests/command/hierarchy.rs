@@ -41,7 +41,7 @@ fn a_hierarchy_is_made_by_rule() {
 }
 
 #[test]
-fn what_is_made_can_be_read() {
+fn a_hierarchy_that_was_made_can_be_read() {
     let folder = Folder::with(&[("patients.csv", PATIENTS)]);
     let made = folder.run(&["hierarchy", "make", "patients.csv", "--column", "age", "--rule", "steps:5,10"]);
     folder.write("age.csv", made.stdout.as_bytes());

@@ -389,7 +389,7 @@ fn a_k_larger_than_the_number_of_persons_is_not_reached() {
 }
 
 #[test]
-fn what_several_tables_can_t_have() {
+fn settings_that_several_tables_can_t_have() {
     let run = |spec: String| {
         let folder = students();
         folder.write("release.toml", spec.as_bytes());

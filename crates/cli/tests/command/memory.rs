@@ -1,12 +1,12 @@
 //! Tables that are larger than the memory they are given.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::runner::Folder;
+use crate::runner::{Folder, Ran};
 
 const SPEC: &str = "\
 k = 5
@@ -38,7 +38,7 @@ fn beside(folder: &Folder) -> Vec<PathBuf> {
 #[test]
 fn a_table_that_is_larger_than_its_memory_is_released_in_cells() {
     let folder = Folder::with(&[("people.csv", &people(3000)), ("release.toml", SPEC)]);
-    let ran = folder.run(&["anonymize", "release.toml", "--memory", "256KB", "-o", "out"]);
+    let ran = folder.run(&["anonymize", "release.toml", "--memory", "512KB", "-o", "out"]);
     assert_eq!(ran.code, 0, "{ran}");
     assert!(ran.stderr.contains("cells that share no class"), "{ran}");
     let verified = folder.run(&["verify", "out", "--against", "release.toml"]);
@@ -53,30 +53,141 @@ fn a_table_that_is_larger_than_its_memory_is_released_in_cells() {
 }
 
 #[test]
-fn rows_of_a_killed_run_stay_encrypted_and_are_removed_by_the_next() {
-    let folder = Folder::with(&[("people.csv", &people(300_000)), ("release.toml", SPEC)]);
-    let mut child = Command::new(env!("CARGO_BIN_EXE_kohort"))
-        .args(["anonymize", "release.toml", "--memory", "8MB", "-o", "out"])
-        .current_dir(folder.path(""))
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let left_behind = || -> Vec<PathBuf> {
-        let files = beside(&folder).into_iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
-        files.map(|file| file.path()).filter(|path| path.extension().is_some_and(|ending| ending == "cell")).collect()
-    };
-    while left_behind().is_empty() {
-        assert!(child.try_wait().unwrap().is_none(), "the run ended before its rows were on the disk");
+fn the_number_of_threads_changes_no_byte() {
+    let folder = Folder::with(&[("people.csv", &people(3000)), ("release.toml", SPEC)]);
+    for threads in ["1", "2"] {
+        let ran = folder.run(&["anonymize", "release.toml", "--memory", "512KB", "--threads", threads, "-o", threads]);
+        assert_eq!(ran.code, 0, "{ran}");
     }
-    child.kill().unwrap();
-    assert!(!child.wait().unwrap().success());
-    let names = left_behind();
-    assert!(!names.is_empty());
-    for name in names {
-        let bytes = std::fs::read(&name).unwrap();
-        assert!(!bytes.windows(6).any(|bytes| bytes == b"ARROW1" || bytes.starts_with(b"town")), "{}", name.display());
-    }
-    let ran = folder.run(&["anonymize", "release.toml", "--memory", "8MB", "-o", "out"]);
+    assert!(folder.read("1/people.csv") == folder.read("2/people.csv"));
+    assert_eq!(folder.read("1/manifest.json"), folder.read("2/manifest.json"));
+}
+
+/// Runs the command after some words of a shell.
+fn run_after(folder: &Folder, words: &str, memory: &str) -> Ran {
+    let kohort = env!("CARGO_BIN_EXE_kohort");
+    let script = format!("{words}; exec '{kohort}' anonymize release.toml --memory {memory} -o out");
+    folder.run_program(Path::new("sh"), &["-c", &script], b"")
+}
+
+#[test]
+fn there_may_be_more_cells_than_files_that_a_process_may_have_open() {
+    let folder = Folder::with(&[("people.csv", &people(60_000)), ("release.toml", SPEC)]);
+    let ran = run_after(&folder, "ulimit -n 24", "512KB");
     assert_eq!(ran.code, 0, "{ran}");
-    assert!(beside(&folder).is_empty());
+    let notes = folder.manifest()["notes"].as_array().unwrap().clone();
+    let note = notes.iter().find(|note| note["code"] == "in_cells").unwrap()["message"].as_str().unwrap().to_owned();
+    let n_cells: usize = note.split_whitespace().find_map(|word| word.parse().ok()).unwrap();
+    assert!(n_cells > 24, "{note}");
+}
+
+#[test]
+fn a_disk_that_is_full_is_an_error_and_leaves_nothing() {
+    let folder = Folder::with(&[("people.csv", &people(30_000)), ("release.toml", SPEC)]);
+    // The first limit stops the rows of cells, the second one only the file, which is larger.
+    for blocks in ["4", "400"] {
+        let ran = run_after(&folder, &format!("trap '' XFSZ; ulimit -f {blocks}"), "1MB");
+        assert_eq!(ran.code, 3, "{ran}");
+        assert!(ran.stderr.contains("can't be written"), "{ran}");
+        assert!(!folder.path("out").exists() && beside(&folder).is_empty());
+    }
+}
+
+#[test]
+fn too_little_memory_is_refused_before_any_work_with_the_least_that_would_do() {
+    // Half of the persons are equal, so they must be in memory together.
+    let mut table = people(5000);
+    table.push_str(&"30,town1,70,ill1\n30,town1,70,ill2\n".repeat(2500));
+    let folder = Folder::with(&[("people.csv", &table), ("release.toml", SPEC)]);
+    let ran = folder.run(&["anonymize", "release.toml", "--memory", "512KB", "-o", "out"]);
+    assert_eq!(ran.code, 2, "{ran}");
+    assert!(ran.stderr.contains("the rows of some equal persons must be in memory together"), "{ran}");
+    assert!(!folder.path("out").exists() && beside(&folder).is_empty());
+    let least = ran.stderr.split("--memory ").nth(1).unwrap().trim().to_owned();
+    let ran = folder.run(&["anonymize", "release.toml", "--memory", &least, "-o", "out"]);
+    assert_eq!(ran.code, 0, "{least}: {ran}");
+}
+
+#[test]
+fn rows_of_a_killed_run_stay_encrypted_and_are_removed_by_the_next() {
+    let folder = Folder::with(&[("people.csv", &people(100_000)), ("release.toml", SPEC)]);
+    let files_in = |beginning: &str| -> Vec<PathBuf> {
+        let is_wanted = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with(beginning);
+        let folders = beside(&folder).into_iter().filter(is_wanted);
+        let files = folders.filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+        files.map(|file| file.path()).filter(|path| path.file_name().is_some_and(|name| name != "lock")).collect()
+    };
+    // Killed while rows go to their cells, and while the file is written or verified.
+    for phase in [".kohort-cells-", ".kohort-partial-"] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_kohort"))
+            .args(["anonymize", "release.toml", "--memory", "4MB", "-o", "out"])
+            .current_dir(folder.path(""))
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        while files_in(phase).is_empty() {
+            assert!(child.try_wait().unwrap().is_none(), "the run ended before its rows were on the disk");
+        }
+        child.kill().unwrap();
+        assert!(!child.wait().unwrap().success());
+        assert!(!folder.path("out").exists());
+        let cells = files_in(".kohort-cells-");
+        assert!(!cells.is_empty());
+        for name in cells {
+            let bytes = std::fs::read(&name).unwrap();
+            let is_readable = |bytes: &[u8]| bytes == b"ARROW1" || bytes == b"Schema" || bytes.starts_with(b"town");
+            assert!(!bytes.windows(6).any(is_readable), "{}", name.display());
+        }
+    }
+    // A job without cells removes them, too.
+    let ran = folder.run(&["anonymize", "release.toml", "-o", "out"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(files_in(".kohort-cells-").is_empty());
+}
+
+#[test]
+fn a_table_and_a_release_that_are_larger_than_memory_are_counted() {
+    let spec = SPEC.replace("k = 5", "k = 100");
+    let folder = Folder::with(&[("people.csv", &people(20_000)), ("release.toml", &spec)]);
+    assert_eq!(folder.run(&["anonymize", "release.toml", "-o", "out"]).code, 0);
+    let check = ["check", "people.csv", "--quasi", "age,town", "--sensitive", "illness:l=2,t=0.1", "--k", "5"];
+    for command in [&["verify", "out"][..], &["verify", "out", "--json"], &check] {
+        let in_memory = folder.run_in_vain(command);
+        let in_parts = folder.run_in_vain(&[command, &["--memory", "1MB"]].concat());
+        assert_eq!(
+            (in_parts.code, in_parts.stdout, in_parts.stderr),
+            (in_memory.code, in_memory.stdout, in_memory.stderr)
+        );
+    }
+    // Somebody leaves a class, and is alone now.
+    folder.forge("out/people.csv", |text| {
+        let row = text.lines().nth(1).unwrap();
+        let (_, illness) = row.rsplit_once(',').unwrap();
+        text.replacen(row, &format!("20,town1,1,{illness}"), 1)
+    });
+    let in_memory = folder.run_in_vain(&["verify", "out"]);
+    let in_parts = folder.run_in_vain(&["verify", "out", "--memory", "1MB"]);
+    assert_eq!((in_memory.code, in_parts.code), (1, 1));
+    assert_eq!(in_parts.stderr, in_memory.stderr);
+    folder.write("out/people.csv", b"age,town,cost,illness\n1,town1,2,ill1\n");
+    let ran = folder.run(&["verify", "out", "--memory", "1MB"]);
+    assert!(ran.code == 1 && ran.stderr.contains("digest"), "{ran}");
+    let ran = folder.run(&["verify", "out", "--against", "release.toml", "--memory", "1MB"]);
+    assert!(ran.code == 2 && ran.stderr.contains("cannot be used with"), "{ran}");
+}
+
+#[test]
+fn a_dry_run_says_what_the_work_will_take() {
+    let folder = Folder::with(&[("people.csv", &people(5000)), ("release.toml", SPEC)]);
+    let command = ["anonymize", "release.toml", "--memory", "512KB", "--dry-run"];
+    let ran = folder.run_in_vain(&command);
+    assert_eq!(ran.code, 0, "{ran}");
+    for word in
+        ["rows             5000\n", "cells ", "passes           6 over all rows\n", "disk             at most 1 MB\n"]
+    {
+        assert!(ran.stdout.contains(word), "{ran}");
+    }
+    let ran = folder.run_in_vain(&[&command[..], &["--json"]].concat());
+    let planned: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert!(planned["cells"].as_u64().unwrap() > 2, "{ran}");
 }

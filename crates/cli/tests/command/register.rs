@@ -171,7 +171,7 @@ fn a_class_of_nobody_but_private_persons_is_warned_of() {
 }
 
 #[test]
-fn whoever_hides_among_fakes_is_found_with_the_true_register() {
+fn persons_hidden_among_fakes_are_found_with_the_true_register() {
     // An attacker made up G1 and G2, and can now rule them out.
     let folder = released();
     folder.write("public.csv", PUBLIC.replace("G1,6,4\nG2,6,4\n", "").as_bytes());
@@ -350,7 +350,7 @@ fn forged_releases_fail() {
 }
 
 #[test]
-fn what_is_wrong_with_a_register_is_said() {
+fn faults_of_a_register_are_reported() {
     let wrong = |register: &str, public: &str| {
         let folder = with(&format!("{TABLE}{register}"));
         folder.write("public.csv", public.as_bytes());
@@ -374,7 +374,7 @@ fn what_is_wrong_with_a_register_is_said() {
 }
 
 #[test]
-fn what_can_t_be_released_beside_a_register_is_said() {
+fn jobs_that_a_register_does_not_allow_are_refused() {
     let folder = golden();
     folder.write("microdata.csv", MICRODATA.replace("B,2,2", "A,2,2").as_bytes());
     assert_snapshot!("register_person_twice", refused(&folder, RUN, 2));
@@ -485,7 +485,7 @@ fn persons_own_k_holds_beside_a_register_and_is_verified() {
 }
 
 #[test]
-fn who_asks_for_too_much_is_left_out_as_far_as_allowed() {
+fn persons_who_ask_for_too_much_are_left_out_as_far_as_allowed() {
     assert_eq!(with_own_k(&[("A", 50)], "").run_in_vain(RUN).code, 1);
     let folder = with_own_k(&[("A", 50)], "max_suppressed = 0.2\n");
     let ran = folder.run(RUN);

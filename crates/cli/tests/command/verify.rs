@@ -173,7 +173,7 @@ fn shares_of_persons_with_several_rows_are_not_counted_in_rows() {
 }
 
 #[test]
-fn what_files_of_persons_with_several_rows_do_not_show_is_said() {
+fn requirements_that_files_can_t_confirm_are_listed_if_persons_have_several_rows() {
     let spec = spec_of_several_rows("l = 2, t = 0.01");
     let folder = Folder::with(&[("patients.csv", SEVERAL_ROWS), ("release.toml", &spec)]);
     assert_eq!(folder.run(&["anonymize", "release.toml", "-o", "out"]).code, 0);
@@ -202,7 +202,7 @@ fn a_manifest_that_claims_more_than_rows_allow_is_found_out() {
 }
 
 #[test]
-fn what_can_t_be_told_has_an_exit_code_of_its_own() {
+fn a_verification_that_can_t_tell_has_an_exit_code_of_its_own() {
     // Ten persons with five rows and ten with one, in three overlapping classes of twenty rows. So rows can be traced back
     // to persons in very many ways. Each class alone can have eighteen persons, but not all three can, and the search does
     // not find that out.

@@ -77,6 +77,14 @@ impl CellPlan {
         plan
     }
 
+    /// The number of rows that the largest cell is expected to hold, by the sample from which the plan was made.
+    pub fn largest_cell(&self, sample: &[(Vec<u32>, u64)], n_rows: u64) -> u64 {
+        let mut of_cells = vec![0u64; self.n_cells()];
+        sample.iter().for_each(|(codes, weight)| of_cells[self.cell(|column| codes[column])] += weight);
+        let (total, largest) = (of_cells.iter().sum::<u64>(), of_cells.into_iter().max().unwrap_or(0));
+        (largest as f64 / total.max(1) as f64 * n_rows as f64) as u64
+    }
+
     /// The number of cells.
     pub fn n_cells(&self) -> usize {
         self.n_cells as usize

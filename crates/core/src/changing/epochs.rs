@@ -100,7 +100,7 @@ struct Batch<'a, L: Ledger> {
     next_class: ClassId,
     next_atom: AtomId,
     effects: Vec<Effect>,
-    /// What readers have seen of persons, for those of whom it changed in this batch.
+    /// What readers have seen of a person, for each person for whom that changed in this batch.
     pasts: BTreeMap<PersonKey, Past>,
     /// Members that came to wait, by class.
     came: BTreeMap<ClassId, Vec<Member>>,

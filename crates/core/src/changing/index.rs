@@ -7,12 +7,12 @@
 //! Among classes that are equally near, the one with the lowest number wins. Changes are counted in millionths of a
 //! column, so that ties are ties whatever the order of adding.
 //! # Cost
-//! A tree over boxes: each inner cell divides one column by the children of one DGH node. A query goes best first,
-//! with a bound from below for each cell; siblings that the row is not under share one bound, and are opened only if
-//! it is the best that is left. Adding and removing go down one path. Bounds of a cell are not tightened when a class
-//! goes, so the tree is made anew after as many removals as there are classes. A query opens few cells where some class
-//! holds the row already, and many where every class is far, as in sparse data of many columns, because all bounds are
-//! then alike.
+//! The index is a tree of cells: each inner cell divides one column by the children of one DGH node. Every cell has a
+//! lower bound of the change that its classes need, and a query opens the cell with the lowest bound first. Cells that
+//! the row is not below share one bound, and are opened only if no other cell has a lower one. Adding and removing a
+//! class go down one path. Bounds are not tightened when a class is removed, so the tree is made anew after as many
+//! removals as there are classes. A query opens few cells if some class contains the row already. It opens many if every
+//! class is far away, as in sparse data of many columns, because all bounds are then alike.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -39,7 +39,7 @@ pub struct ClassIndex {
     n_removed: usize,
 }
 
-/// A class as its bucket knows it.
+/// A class in a bucket.
 #[derive(Debug)]
 struct Indexed {
     class: ClassId,
@@ -53,7 +53,7 @@ struct Cell {
     nodes: Box<[u32]>,
     /// Whether the label is the cell's node itself.
     exact: Box<[bool]>,
-    /// Bounds of what is in the cell.
+    /// The depth of the deepest label in each column. This and the next two bound what is in the cell.
     deepest: Box<[u32]>,
     fewest_members: u64,
     lowest_class: ClassId,
@@ -63,7 +63,7 @@ struct Cell {
 #[derive(Clone, Debug)]
 enum Content {
     Bucket(Vec<Arc<Indexed>>),
-    /// By the child of the cell's node in one column, and without a child those at the node itself.
+    /// Divided by one column: a cell for each child of the cell's node, and one for the classes at the node itself.
     Divided {
         column: usize,
         at_node: Option<u32>,
@@ -110,7 +110,7 @@ impl ClassIndex {
         Some((&known.nodes, known.n_members))
     }
 
-    /// Adds a class, or puts it where its new labels and members belong.
+    /// Adds a class. A class that is there already moves to the place of its new labels and members.
     ///
     /// # Panics
     /// If labels are not one per quasi column.

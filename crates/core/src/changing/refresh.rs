@@ -5,7 +5,7 @@
 //! Everybody shown by [`Refreshed::atoms`] is in a part of one old atom, or in a set of persons of whom readers saw
 //! nothing. Each of these sets satisfies the requirement by itself. An old atom is divided in this way, withdrawn as a
 //! whole, or kept as it is. If it is divided, its members who are no longer shown satisfy the requirement by themselves
-//! too. So the sets stay laminar, and readers of both versions can only make out unions of sets that satisfy the
+//! too. So the sets stay laminar, and readers of both versions can only tell apart unions of sets that satisfy the
 //! requirement. Persons are compared, not rows: a person who has, or had, another row than the shown one is no
 //! newcomer.
 //!

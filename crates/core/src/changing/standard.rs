@@ -27,7 +27,7 @@ pub struct Standard {
     columns: Vec<(usize, Sensitive)>,
 }
 
-/// A requirement that rows which come one by one can't be held to.
+/// Why a requirement can't be checked for rows that come one by one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnfitStandard {

@@ -127,7 +127,7 @@ fn newcomers_who_do_not_fit_leave_the_class_as_it_is() {
 }
 
 #[test]
-fn who_asks_for_more_does_not_keep_others_waiting() {
+fn a_person_who_asks_for_more_keeps_nobody_waiting() {
     let mut view = View::new(2, 1, Departures::Batch);
     let demanding = view.member(1, 9, "20", FLU);
     let key = demanding.key;
@@ -163,11 +163,11 @@ fn rows_leave_in_a_crowd_and_only_if_a_crowd_stays() {
     view.delete(3);
     assert_eq!(view.atoms(), [[3, 5]]);
     view.delete(5);
-    assert!(view.atoms().is_empty(), "all together may go");
+    assert!(view.atoms().is_empty(), "all members may leave together");
 }
 
 #[test]
-fn who_was_in_a_crowd_is_in_no_other() {
+fn a_person_who_left_a_crowd_joins_no_other() {
     let mut view = View::new(2, 1, Departures::Withdraw);
     view.insert(&[(1, "20", FLU), (2, "20", GOUT)]);
     let survivor = view.key_of(1);
@@ -179,11 +179,14 @@ fn who_was_in_a_crowd_is_in_no_other() {
     let (moved, again) = (view.member(3, 2, "30", GOUT), view.member(2, 2, "20", GOUT));
     let (keys, old) = ([moved.key, again.key], view.key_of(3));
     view.apply(vec![Edit::Update { old, new: moved }, Edit::Insert(again)]);
-    assert!(keys.iter().all(|&key| view.place(key) == Some(Place::Hidden)), "with another row, or back again");
+    assert!(
+        keys.iter().all(|&key| view.place(key) == Some(Place::Hidden)),
+        "hidden with another row, and after coming back"
+    );
 }
 
 #[test]
-fn who_was_in_a_class_is_not_shown_alone_and_the_other_way_round() {
+fn a_person_shown_in_a_class_is_never_shown_alone_nor_the_reverse() {
     let mut view = View::new(2, 1, Departures::Batch);
     view.insert(&[(1, "20", FLU), (2, "20", FLU)]);
     let (open, alone) = (view.member(1, 0, "20", FLU), view.member(3, 1, "20", FLU));
@@ -197,7 +200,7 @@ fn who_was_in_a_class_is_not_shown_alone_and_the_other_way_round() {
 }
 
 #[test]
-fn by_size_values_do_not_decide_when() {
+fn closing_by_size_lets_no_value_decide_when_a_crowd_is_shown() {
     let mut view = View::new(2, 2, Departures::Batch);
     view.closing = Closing::BySize(3);
     view.insert(&[(1, "20", FLU), (2, "20", GOUT)]);
@@ -216,25 +219,26 @@ fn by_size_values_do_not_decide_when() {
         }),
     );
     view.apply(vec![Edit::Update { old: old.unwrap(), new: moved }]);
-    assert_eq!(view.place(key), Some(Place::Hidden), "nor by another row of their own");
+    assert_eq!(view.place(key), Some(Place::Hidden), "another row of the same person stays hidden, too");
     view.insert(&[(7, "20", GOUT), (8, "20", GOUT)]);
-    assert_eq!(view.atoms().len(), 1, "who was hidden does not come out by whoever comes next");
+    assert_eq!(view.atoms().len(), 1, "newcomers don't bring out a person who was hidden");
 }
 
-/// What happens to one of six persons, or to all.
+/// Something that happens to one of six persons, or to all of them.
 #[derive(Clone, Copy, Debug)]
 enum Happens {
     Comes,
     Moves,
     Goes,
-    /// The view is refreshed in part, by a partition that values have no part in: pairs, from this person on.
+    /// The view is partly refreshed, with a partition that does not depend on values: pairs of neighbours, from this
+    /// person on.
     Parted,
 }
 
-/// After each step the atoms: who, and with what.
+/// The atoms after each step: the persons in each, and their values.
 type Snapshots = Vec<Vec<(Vec<u64>, Vec<u32>)>>;
 
-/// Per what a reader sees, the ways in which six persons can be ill.
+/// For everything that a reader can see, the choices of illnesses for six persons that show it.
 fn seen_by_values(
     setting: (u32, Departures, Closing),
     script: &[(u64, Happens)],
@@ -281,8 +285,8 @@ fn seen_by_values(
     seen
 }
 
-/// Whether a reader who knows the rule, and who came, moved and went when, finds somebody who was shown to be one of too
-/// few rows, or to have one of too few diseases.
+/// Whether there is a person who was shown, and whom a reader finds in too few rows or with too few possible diseases. The
+/// reader knows the rule, and who came, moved and left when.
 fn gives_somebody_away(setting: (u32, Departures, Closing), script: &[(u64, Happens)]) -> bool {
     let (l, ..) = setting;
     seen_by_values(setting, script).into_iter().any(|(snapshots, possible)| {
@@ -296,7 +300,7 @@ fn gives_somebody_away(setting: (u32, Departures, Closing), script: &[(u64, Happ
     })
 }
 
-/// What happens one after the other, by a number.
+/// Random events in order, which depend only on this number.
 fn script(mut number: u64, n_steps: usize, happens: &[Happens]) -> Vec<(u64, Happens)> {
     let mut next = |n: u64| {
         number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -319,7 +323,7 @@ fn the_time_of_appearing_tells_values_unless_numbers_alone_decide() {
 }
 
 #[test]
-fn who_knows_the_rule_and_who_came_moved_and_went_when_makes_out_nobody() {
+fn a_reader_who_knows_the_rule_and_all_arrivals_moves_and_departures_identifies_nobody() {
     use Happens::{Comes, Goes, Moves, Parted};
     for number in 0..80 {
         let happens: &[Happens] =

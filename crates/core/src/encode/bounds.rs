@@ -2,7 +2,7 @@
 
 use super::Domain;
 
-/// One interval of codes per column, first and last.
+/// One interval of codes per column: the first and the last code.
 pub(crate) type Bounds = Vec<(u32, u32)>;
 
 /// The interval of no code.
@@ -30,20 +30,20 @@ pub(crate) fn both(a: (u32, u32), b: (u32, u32)) -> (u32, u32) {
     (a.0.min(b.0), a.1.max(b.1))
 }
 
-/// What a row loses in a box: the widths of its columns, added.
+/// The loss of a row in a box: the sum of the widths of the box.
 #[inline]
 pub(crate) fn width(domains: &[Domain], bounds: &[(u32, u32)]) -> f64 {
     bounds.iter().zip(domains).map(|(&(lo, hi), domain)| domain.width(lo, hi)).sum()
 }
 
-/// What a row loses in the smallest box that holds two.
+/// The loss of a row in the smallest box that contains two boxes.
 #[inline]
 pub(crate) fn width_of_both(domains: &[Domain], a: &[(u32, u32)], b: &[(u32, u32)]) -> f64 {
     let intervals = a.iter().zip(b).map(|(&a, &b)| both(a, b));
     intervals.zip(domains).map(|((lo, hi), domain)| domain.width(lo, hi)).sum()
 }
 
-/// What a row loses in the smallest box that holds a box and a row's cells.
+/// The loss of a row in the smallest box that contains a box and a row's cells.
 #[inline]
 pub(crate) fn width_with(domains: &[Domain], bounds: &[(u32, u32)], cells: impl IntoIterator<Item = u32>) -> f64 {
     let intervals = bounds.iter().zip(cells).map(|(&(lo, hi), code)| (lo.min(code), hi.max(code)));

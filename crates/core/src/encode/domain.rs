@@ -1,8 +1,8 @@
 //! [`Domain`]: the ordered set of a column's values, with the width and the label of each interval.
 //!
-//! Numbers and dates are ordered by value and an interval is a range. Everything else is the leaves of a tree; text
-//! without a hierarchy is a flat one. NULL is the last code of either, and an interval that holds NULL and something
-//! else is the whole domain.
+//! Numbers and dates are ordered by value, and an interval of them is a range. All other values are the leaves of a tree,
+//! which is flat for text without a hierarchy. NULL always has the last code, and an interval that contains NULL and
+//! something else counts as the whole domain.
 
 use kohort_model::{Column, Hierarchy, NULL, Texts, Value};
 use rayon::prelude::*;
@@ -25,7 +25,7 @@ pub struct Domain {
 
 #[derive(Clone, Debug)]
 enum Shape {
-    /// For each code but NULL's, its place between the smallest value (0) and the largest (1).
+    /// For each code but NULL's, where its value lies between the smallest value (0) and the largest (1).
     Ordered { places: Vec<f64> },
     /// `labels` has one entry per node of the tree. `widths` has one per pair of codes, if there are few codes.
     Tree { tree: Tree, labels: Texts, widths: Vec<f64> },

@@ -16,15 +16,15 @@ use crate::lists::Lists;
 #[derive(Clone, Debug)]
 pub struct Rows {
     n_columns: usize,
-    /// Row by row, a code per column.
+    /// The codes, row by row.
     cells: Vec<u32>,
     /// For each folded row, the rows of the table it stands for.
     members: Lists,
 }
 
 impl Rows {
-    /// Folds the rows of a table. `code(column, row)` is the cell, `n_codes` the size of each column's domain, `kept`
-    /// the rows that take part.
+    /// Folds the rows of a table. `code(column, row)` gives a cell, `n_codes` is the number of codes of each column, and
+    /// `kept` lists the rows that take part.
     pub fn fold(n_codes: &[u32], kept: &[u32], code: impl Fn(usize, u32) -> u32 + Sync) -> Rows {
         let layout = Layout::new(n_codes);
         match layout.words() {
@@ -36,7 +36,7 @@ impl Rows {
         }
     }
 
-    /// Rows given one after the other, by their cells and what they stand for. Equal ones stay two.
+    /// Folded rows, given by their cells and members. Rows with equal cells are not folded again.
     pub(crate) fn given<C: AsRef<[u32]>, M: IntoIterator<Item = u32>>(
         n_columns: usize,
         rows: impl IntoIterator<Item = (C, M)>,
@@ -84,7 +84,7 @@ impl Rows {
         Rows { n_columns, cells, members: Lists::new(members, starts) }
     }
 
-    /// Rows too wide to pack are sorted by their cells in place.
+    /// Does the same for rows that are too wide to be packed.
     fn fold_wide(n_columns: usize, kept: &[u32], code: impl Fn(usize, u32) -> u32 + Sync) -> Rows {
         let mut unfolded = vec![0u32; kept.len() * n_columns];
         unfolded.par_chunks_mut(n_columns).zip(kept.par_iter()).for_each(|(cells, &row)| {
@@ -102,7 +102,7 @@ impl Rows {
         Rows { n_columns, cells, members: Lists::new(members, starts) }
     }
 
-    /// Rows folded block by block, one block after the other: equal rows of two blocks stay two.
+    /// The folded rows of all blocks, one block after the other. Equal rows of different blocks are not folded together.
     pub fn in_blocks(blocks: &[Rows]) -> Rows {
         let n_columns = blocks.first().map_or(0, Rows::n_columns);
         let mut all = Rows { n_columns, cells: Vec::new(), members: Lists::default() };
@@ -113,7 +113,7 @@ impl Rows {
         all
     }
 
-    /// Rows with these cells, each standing for `weights` rows numbered one after the other.
+    /// Folded rows with these cells and weights. Their members are numbered one after the other.
     #[cfg(test)]
     pub(crate) fn from_folded(n_columns: usize, cells: &[u32], weights: &[u32]) -> Rows {
         let mut end = 0;
@@ -124,18 +124,18 @@ impl Rows {
         Rows::given(n_columns, cells.chunks(n_columns).zip(weights).map(|(cells, &weight)| (cells, next(weight))))
     }
 
-    /// Some of the rows by themselves, in the order given.
+    /// Only these rows, in this order.
     pub(crate) fn part(&self, rows: &[u32]) -> Rows {
         Rows::given(self.n_columns, rows.iter().map(|&row| (self.cells(row), self.members(row).iter().copied())))
     }
 
-    /// The same rows if members are rows of `inner`: each then stands for all rows that its members stood for.
+    /// The same rows, with each member replaced by the members of that row of `inner`.
     pub(crate) fn through(&self, inner: &Rows) -> Rows {
         let members = self.members.iter().map(|members| members.iter().flat_map(|&row| inner.members(row)).copied());
         Rows { n_columns: self.n_columns, cells: self.cells.clone(), members: members.collect() }
     }
 
-    /// For each row, what it stands for.
+    /// The members of each row.
     pub(crate) fn into_members(self) -> Lists {
         self.members
     }
@@ -155,12 +155,12 @@ impl Rows {
         self.len() == 0
     }
 
-    /// How many rows of the table they stand for.
+    /// How many rows of the table all folded rows together stand for.
     pub fn n_members(&self) -> usize {
         self.members.items().len()
     }
 
-    /// The codes of a folded row, a column each.
+    /// The codes of a folded row, one for each column.
     #[inline]
     pub fn cells(&self, row: u32) -> &[u32] {
         &self.cells[row as usize * self.n_columns..][..self.n_columns]
@@ -191,7 +191,7 @@ impl Rows {
     }
 }
 
-/// Where runs of equal neighbours start, and the end.
+/// The positions at which runs of equal neighbours start, and the end of the last run.
 fn run_starts(n: usize, equal: impl Fn(usize, usize) -> bool + Sync) -> Vec<u32> {
     let mut starts: Vec<u32> = (0..n as u32)
         .into_par_iter()

@@ -1,16 +1,16 @@
 //! [`Tree`]: a hierarchy on codes. Leaves are numbered depth first, so every node is one interval of codes.
 //!
 //! # Cost
-//! lowest common ancestor in constant time: the minimum of at most two half blocks and one table look-up. Parents have
-//! smaller node numbers than their children, so the common ancestor of a run of leaves is the smallest of the
-//! ancestors of neighbouring leaves.
+//! The lowest common ancestor of two leaves is found in constant time. Parents have smaller node numbers than their
+//! children, so the common ancestor of a run of leaves is the smallest among the common ancestors of neighbouring leaves.
+//! That is the minimum of at most two half blocks and one look-up in a table.
 
 use kohort_model::{Column, Hierarchy, NULL, Texts};
 use rayon::prelude::*;
 
 use crate::lists::Lists;
 
-/// How many neighbours one entry of the look-up table covers: small tables, short scans.
+/// How many neighbours one entry of the look-up table covers. More would make the table smaller and the scans longer.
 const BLOCK: usize = 16;
 
 /// A hierarchy on codes. If the column has nulls, NULL is a leaf of its own below the root.
@@ -24,7 +24,7 @@ pub struct Tree {
     child_firsts: Lists,
     /// For each code but the last, the lowest common ancestor with the next code.
     joints: Vec<u32>,
-    /// `minima[j][b]` is the smallest joint in blocks `b .. b + 2^j`.
+    /// `minima[j][b]` is the smallest of the `joints` in blocks `b .. b + 2^j`.
     minima: Vec<Vec<u32>>,
     n_codes: u32,
 }

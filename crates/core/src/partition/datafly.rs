@@ -11,7 +11,7 @@
 //! `[EPS+12]` section 5.1, step 3; after `[Swe97]`
 //! # Deviations
 //! Candidates are also checked before the first step, so persons who are alike from the start are shown as they are. A k of
-//! 0 or 1 is a small k: the person closes at once if nobody with the same cells asks for more. Of columns with equally
+//! 0 or 1 is a small k: the person closes at once if nobody with the same cells asks for more. Among columns with equally
 //! many values the first goes up. At the last level everything is one cell. Rows that remain join the class whose loss
 //! grows least (more classes if one is not enough), or are left out if the task allows that and no requirement
 //! compares classes with the whole release; the paper always hides them. t-closeness is measured against the whole table,

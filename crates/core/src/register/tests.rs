@@ -65,7 +65,7 @@ fn where_presence_is_hidden_the_register_example_keeps_every_row_of_its_classes(
     for method in METHODS {
         let found = run(&case, &spec(3, Algorithm::Mondrian, method), 1).unwrap();
         check(&case, &found, 3, 1).unwrap();
-        // X of the register, far from everybody, is with whom the median cuts put it.
+        // X of the register is far from everybody. The median cuts put X into some class, which keeps the row.
         assert_eq!(found.n_register_used, 6);
         assert_eq!(found.anonymized.release.tables[0].rows.len(), 13);
         assert_eq!(found.anonymized.loss.dm, 13.0);
@@ -83,7 +83,7 @@ fn the_plain_release_of_the_register_example_loses_62_and_25() {
     assert_eq!(plain.loss.dm, 25.0);
 }
 
-/// What a reader makes of released texts: rows with quasi cells and a group, and values by group.
+/// A reader who estimates from released texts: rows with quasi cells and a group, and the values of each group.
 fn reader(rows: &[Vec<String>], values: &[Vec<String>]) -> Estimator {
     let mut groups: Vec<ShownGroup> = Vec::new();
     for cells in values {
@@ -133,10 +133,10 @@ fn the_register_example_is_estimated_to_the_digit() {
 }
 
 #[test]
-fn a_person_described_otherwise_counts_only_where_the_box_holds_both() {
+fn a_person_whom_the_register_describes_differently_counts_only_in_a_box_of_both_places() {
     let person = |name: &str, number: i32| (name.to_owned(), vec![number], "v1".to_owned());
     let private = vec![person("A", 1), person("B", 2), person("C", 8), person("D", 9)];
-    // The register has B elsewhere: beside A alone, B hides nobody.
+    // The register says that B is elsewhere, so in a class with A alone B hides nobody.
     let register = vec![("A".to_owned(), vec![1]), ("B".to_owned(), vec![8])];
     let case = case(private, register);
     for method in METHODS {
@@ -147,8 +147,9 @@ fn a_person_described_otherwise_counts_only_where_the_box_holds_both() {
 }
 
 #[test]
-fn direct_gives_way_where_a_column_in_which_the_private_table_has_one_value_would_be_blurred() {
-    // Any range in the second column loses all of it there, however small it is beside the register's range.
+fn direct_gives_way_if_a_column_with_one_private_value_would_be_generalized() {
+    // The private table has one value in the second column. So any range there loses the whole column, even if it is
+    // small compared with the register's range.
     let person = |name: &str, first: i32, value: &str| (name.to_owned(), vec![first, 10], value.to_owned());
     let private = vec![person("A", 0, "v1"), person("B", 5, "v0")];
     let register = vec![("C".to_owned(), vec![0, 6]), ("D".to_owned(), vec![3, 0])];
@@ -156,7 +157,7 @@ fn direct_gives_way_where_a_column_in_which_the_private_table_has_one_value_woul
     let mut spec = spec(2, Algorithm::Mondrian, RegisterMethod::Direct);
     spec.register.release = RegisterRows::Microdata;
     let found = run(&case, &spec, 1).unwrap();
-    // The plain release blurs the first column alone, of both persons.
+    // The plain release generalizes only the first column.
     assert!((found.anonymized.loss.ncp - 0.5).abs() < 1e-12, "{}", found.anonymized.loss.ncp);
     assert_eq!(found.method, RegisterMethod::Refine);
 }

@@ -71,7 +71,8 @@ pub(super) fn hanging(n_parents: usize, parents: &[u32], in_order: &[u32]) -> Li
 /// Numbers the rows of all tables. `parents` gives the parent row of each row, [`NULL`] for a row that takes no part.
 /// Rows below a row that takes no part must take none either.
 pub(super) fn number(kinds: &[Kind], parents: &[Vec<u32>], words: &[Words]) -> Vec<Numbers> {
-    // The numbers of the last kinds. Children come after their parents.
+    // The numbers of the kinds that are done. Kinds are visited from the last one on, because children come after their
+    // parents.
     let mut numbers: VecDeque<Numbers> = VecDeque::new();
     for kind in (0..kinds.len()).rev() {
         let below = |&child: &usize| {

@@ -35,7 +35,7 @@ const SMALLEST: usize = 8;
 #[derive(Debug)]
 pub(super) struct Points {
     n_own: usize,
-    /// Places of the person's own cells, 0 to 1.
+    /// Where each of the person's own cells lies in its column, from 0 for the first code to 1 for the last.
     own: Vec<f32>,
     n_groups: usize,
     /// Rows per group of values.

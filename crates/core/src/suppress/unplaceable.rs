@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_does_not_count_with_their_own_k_any_more() {
+    fn the_own_k_of_a_person_who_left_counts_no_longer() {
         // Somebody with the flu must leave. The youngest does, who asked for all five; four are left, and two suffice.
         let rows =
             [("20", "5", "flu"), ("30", "2", "flu"), ("40", "2", "flu"), ("50", "2", "cold"), ("60", "2", "gout")];
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn of_those_with_a_frequent_value_who_asks_for_most_leaves_first() {
+    fn the_holder_of_a_frequent_value_with_the_largest_k_leaves_first() {
         // If the youngest left, the oldest with the flu would ask for one person more than are left.
         let rows =
             [("20", "2", "flu"), ("30", "2", "flu"), ("40", "5", "flu"), ("50", "2", "cold"), ("60", "2", "gout")];
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_more_than_are_left_leaves_after_those_with_a_frequent_value() {
+    fn a_person_who_asks_for_more_than_are_left_leaves_after_holders_of_a_frequent_value() {
         let rows =
             [("20", "2", "flu"), ("30", "2", "flu"), ("40", "2", "flu"), ("50", "5", "cold"), ("60", "2", "gout")];
         let own_k = AnonymizeError::OwnKTooLarge { persons: 4, asking: 1 };
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn where_everybody_asks_for_too_much_all_of_them_are_counted() {
+    fn if_everybody_asks_for_too_much_all_are_counted() {
         let rows = [("20", "7", "flu"), ("30", "7", "cold"), ("40", "7", "gout")];
         assert_eq!(stays(&rows, 0.5, 1.0), Err(AnonymizeError::OwnKTooLarge { persons: 3, asking: 3 }));
     }

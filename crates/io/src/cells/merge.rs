@@ -24,10 +24,10 @@ struct Run<'s> {
 }
 
 impl<'s> Merge<'s> {
-    pub(super) fn new(spill: &'s Spill, files: &[SpillFile]) -> Result<Merge<'s>, WriteError> {
+    pub(super) fn new(spill: &'s Spill, files: &'s [SpillFile]) -> Result<Merge<'s>, WriteError> {
         let mut merge = Merge { runs: Vec::with_capacity(files.len()), next: BinaryHeap::new() };
         for (number, file) in files.iter().enumerate() {
-            let mut run = Run { reader: spill.read(file)?, rows: Vec::new(), at: 0 };
+            let mut run = Run { reader: spill.read(file), rows: Vec::new(), at: 0 };
             if run.fill()? {
                 merge.next.push(Reverse((run.row(), number)));
             }
@@ -107,12 +107,12 @@ mod tests {
             let spill = Spill::below(parent.path(), 0).unwrap();
             let mut all: Vec<(u32, u32)> = runs.concat();
             all.sort_unstable();
-            let files: Vec<SpillFile> = runs.into_iter().enumerate().map(|(number, mut rows)| {
+            let files: Vec<SpillFile> = runs.into_iter().map(|mut rows| {
                 rows.sort_unstable();
-                let mut file = spill.file(number as u32);
+                let mut file = spill.file();
                 for rows in rows.chunks(at_once) {
-                    let columns = [rows.iter().map(|row| row.0).collect(), rows.iter().map(|row| row.1).collect()];
-                    spill.append(&mut file, &columns).unwrap();
+                    let columns = vec![rows.iter().map(|row| row.0).collect(), rows.iter().map(|row| row.1).collect()];
+                    spill.append(&mut file, columns).unwrap();
                 }
                 file
             }).collect();

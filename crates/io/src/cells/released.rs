@@ -27,14 +27,12 @@ use crate::write::{
 };
 use crate::{Format, LoadedTable, ReadErrors, Staged, WriteError, WriteOptions, WrittenFile};
 
-/// Numbers of the files with released rows begin here, above those of the cells.
-const FIRST_FILE: u32 = 1 << 31;
-/// Rows that each file holds in memory while all are merged.
-const ROWS_PER_FRAME: usize = 1 << 12;
-/// Rows that are written at once.
-const ROWS_PER_PIECE: usize = 1 << 18;
-/// Rows that the verifier is given at once.
-const ROWS_PER_COUNT: usize = 1 << 20;
+/// Rows that each file holds in memory while all are merged, at least and at most. Every frame has a cost of its own.
+const ROWS_PER_FRAME: (usize, usize) = (1 << 6, 1 << 13);
+/// Rows that are written at once, at least and at most.
+const ROWS_PER_PIECE: (usize, usize) = (1 << 10, 1 << 18);
+/// Rows that the verifier is given at once, at least and at most. It looks at all distinct texts each time.
+const ROWS_PER_COUNT: (usize, usize) = (1 << 12, 1 << 20);
 
 /// The number of the label of each interval.
 type LabelNumbers = HashMap<(u32, u32), u32>;
@@ -45,10 +43,33 @@ pub struct ReleasedCells<'s> {
     spill: &'s Spill,
     whole: &'s LoadedTable,
     files: Vec<SpillFile>,
+    room: Room,
     quasi: Vec<QuasiColumn>,
     copied: Vec<CopiedColumn>,
     n_rows: u64,
     sizes: ClassSizes,
+}
+
+/// How many rows may be in memory on their way to the file.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    per_frame: usize,
+    per_piece: usize,
+    per_count: usize,
+}
+
+impl Room {
+    /// A third of the memory for each of merging, writing and reading back.
+    fn new(n_bytes: u64, n_files: usize, n_columns: usize) -> Room {
+        // Rows that are written, or counted, are in memory in several forms.
+        let rows = |copies: usize| (n_bytes / 3) as usize / (4 * n_columns.max(1) * copies.max(1));
+        let within = |rows: usize, (least, most): (usize, usize)| rows.clamp(least, most);
+        Room {
+            per_frame: within(rows(2 * n_files), ROWS_PER_FRAME),
+            per_piece: within(rows(3), ROWS_PER_PIECE),
+            per_count: within(rows(5), ROWS_PER_COUNT),
+        }
+    }
 }
 
 /// The sizes of the classes in the file, as readers tell them apart.
@@ -92,8 +113,9 @@ struct CopiedColumn {
 }
 
 impl<'s> ReleasedCells<'s> {
-    /// No cell yet. `nulls` has the code of null of each quasi column.
-    pub fn new(spill: &'s Spill, whole: &'s LoadedTable, nulls: &[Option<u32>]) -> Self {
+    /// No cell yet. `nulls` has the code of null of each quasi column. Rows of `n_cells` cells on their way to the file may take
+    /// about `n_bytes` of memory.
+    pub fn new(spill: &'s Spill, whole: &'s LoadedTable, nulls: &[Option<u32>], n_cells: usize, n_bytes: u64) -> Self {
         let table = &whole.table;
         let quasi = table.with_role(Role::Quasi).into_iter().zip(nulls);
         let is_copied = |column: &Column| matches!(column.role, Role::Sensitive | Role::Plain);
@@ -102,6 +124,7 @@ impl<'s> ReleasedCells<'s> {
             spill,
             whole,
             files: Vec::new(),
+            room: Room::new(n_bytes, n_cells, 2 * nulls.len() + copied.clone().count()),
             quasi: quasi.map(|(source, &null)| QuasiColumn { source, null, labels: BTreeMap::new() }).collect(),
             copied: copied.map(|source| CopiedColumn::new(source, &table.columns[source].texts)).collect(),
             n_rows: 0,
@@ -143,12 +166,12 @@ impl<'s> ReleasedCells<'s> {
             }
             columns.push(ranks);
         }
-        let mut file = self.spill.file(FIRST_FILE + self.files.len() as u32);
+        let mut file = self.spill.file();
         let n_rows = table.rows.len();
-        for first in (0..n_rows).step_by(ROWS_PER_FRAME) {
-            let rows = first..(first + ROWS_PER_FRAME).min(n_rows);
+        for first in (0..n_rows).step_by(self.room.per_frame) {
+            let rows = first..(first + self.room.per_frame).min(n_rows);
             let frame: Vec<Vec<u32>> = columns.iter().map(|column| column[rows.clone()].to_vec()).collect();
-            self.spill.append(&mut file, &frame)?;
+            self.spill.append(&mut file, frame)?;
         }
         self.files.push(file);
         self.n_rows += n_rows as u64;
@@ -176,7 +199,7 @@ impl<'s> ReleasedCells<'s> {
         sync(&path)?;
         let listings = write_listings(&released, original, &partial.complete, &mut vec![name.clone()])?;
         let columns = described(&released, original, &listings, &partial.complete)?;
-        let (findings, read) = read_back(&path, format, original, &released, verifier, progress)?;
+        let (findings, read) = read_back(&path, format, original, &released, self.room, verifier, progress)?;
         check_reading(&read, &columns, &self.whole.table, &partial.complete)?;
         let csv = match format {
             Format::Csv(_) => Some(CsvManifest::new(self.whole.origin.separator.into())),
@@ -240,8 +263,8 @@ impl<'s> ReleasedCells<'s> {
         let shown_ids: Vec<Vec<u32>> = self.copied.iter().map(CopiedColumn::shown_by_rank).collect();
         let mut class = OpenClass::default();
         loop {
-            let mut rows = vec![Vec::with_capacity(ROWS_PER_PIECE); n_columns];
-            merge.take(&mut rows, ROWS_PER_PIECE)?;
+            let mut rows = vec![Vec::with_capacity(self.room.per_piece); n_columns];
+            merge.take(&mut rows, self.room.per_piece)?;
             let n_rows = rows[0].len();
             if n_rows == 0 || progress.is_cancelled() {
                 break;
@@ -366,6 +389,7 @@ fn read_back(
     format: Format,
     original: Original<'_>,
     released: &ReleasedTable,
+    room: Room,
     mut verifier: FileVerifier,
     progress: &dyn Progress,
 ) -> Result<(kohort_verify::Findings, Table), WriteError> {
@@ -401,7 +425,7 @@ fn read_back(
             let rows = columns.number(&batch.map_err(fail)?, progress).map_err(fail)?;
             waiting.iter_mut().zip(rows).for_each(|(waiting, more)| waiting.extend(more));
             let n_rows = waiting.first().map_or(0, Vec::len);
-            if n_rows < ROWS_PER_COUNT {
+            if n_rows < room.per_count {
                 continue;
             }
             let n_whole = match reading {

@@ -1,12 +1,13 @@
 //! [`CellStore`]: the rows of each cell of a table, on the disk until the cell is anonymized.
 
-use kohort_model::Table;
+use kohort_model::{NULL, Table};
+use rayon::prelude::*;
 
 use super::spill::{Spill, SpillFile};
 use crate::{NumberedRows, WriteError};
 
-/// Rows of all cells that may wait in memory, together.
-const ROWS_IN_MEMORY: usize = 1 << 21;
+/// Rows that are written at once, at least and at most. Every write has a cost of its own, which few rows don't repay.
+const ROWS_AT_ONCE: (usize, usize) = (1 << 8, 1 << 16);
 
 /// The rows of each cell of a table.
 #[derive(Debug)]
@@ -24,11 +25,11 @@ struct StoredCell {
 }
 
 impl<'s> CellStore<'s> {
-    /// Empty cells of rows with this many columns.
-    pub fn new(spill: &'s Spill, n_cells: usize, n_columns: usize) -> Self {
-        let cell = |number| StoredCell { file: spill.file(number), waiting: vec![Vec::new(); n_columns] };
-        let rows_at_once = (ROWS_IN_MEMORY / n_cells.max(1)).clamp(1 << 9, 1 << 16);
-        CellStore { spill, cells: (0..n_cells as u32).map(cell).collect(), rows_at_once }
+    /// Empty cells of rows with this many columns, of which about `n_waiting` may wait in memory, in all cells together.
+    pub fn new(spill: &'s Spill, n_cells: usize, n_columns: usize, n_waiting: usize) -> Self {
+        let cell = |_| StoredCell { file: spill.file(), waiting: vec![Vec::new(); n_columns] };
+        let rows_at_once = (n_waiting / n_cells.max(1)).clamp(ROWS_AT_ONCE.0, ROWS_AT_ONCE.1);
+        CellStore { spill, cells: (0..n_cells).map(cell).collect(), rows_at_once }
     }
 
     /// Adds rows, each to its cell.
@@ -42,8 +43,7 @@ impl<'s> CellStore<'s> {
                 waiting.push(ids[row]);
             }
             if waiting[0].len() >= self.rows_at_once {
-                self.spill.append(file, waiting)?;
-                waiting.iter_mut().for_each(Vec::clear);
+                self.spill.append(file, waiting.iter_mut().map(std::mem::take).collect())?;
             }
         }
         Ok(())
@@ -56,9 +56,8 @@ impl<'s> CellStore<'s> {
     pub fn flush(&mut self) -> Result<(), WriteError> {
         for StoredCell { file, waiting } in &mut self.cells {
             if !waiting[0].is_empty() {
-                self.spill.append(file, waiting)?;
+                self.spill.append(file, waiting.iter_mut().map(std::mem::take).collect())?;
             }
-            *waiting = vec![Vec::new(); waiting.len()];
         }
         Ok(())
     }
@@ -68,21 +67,31 @@ impl<'s> CellStore<'s> {
         self.cells[cell].file.n_rows
     }
 
+    /// The rows of some cells, column by column.
+    ///
+    /// # Errors
+    /// If they can't be read back.
+    pub fn rows(&self, cells: &[usize], n_columns: usize) -> Result<Vec<Vec<u32>>, WriteError> {
+        let n_rows: u64 = cells.iter().map(|&cell| self.n_rows(cell)).sum();
+        let mut ids: Vec<Vec<u32>> = vec![Vec::with_capacity(n_rows as usize); n_columns];
+        for &cell in cells {
+            let mut reader = self.spill.read(&self.cells[cell].file);
+            while let Some(frame) = reader.next_frame()? {
+                ids.iter_mut().zip(frame).for_each(|(ids, more)| ids.extend(more));
+            }
+        }
+        Ok(ids)
+    }
+
     /// The rows of some cells as one table, with the columns and texts of `whole`.
     ///
     /// # Errors
     /// If they can't be read back.
     pub fn table(&self, cells: &[usize], whole: &Table) -> Result<Table, WriteError> {
-        let n_rows: u64 = cells.iter().map(|&cell| self.n_rows(cell)).sum();
-        let mut ids: Vec<Vec<u32>> = vec![Vec::with_capacity(n_rows as usize); whole.columns.len()];
-        for &cell in cells {
-            let mut reader = self.spill.read(&self.cells[cell].file)?;
-            while let Some(frame) = reader.next_frame()? {
-                ids.iter_mut().zip(frame).for_each(|(ids, more)| ids.extend(more));
-            }
-        }
+        let ids = self.rows(cells, whole.columns.len())?;
+        let n_rows = ids.first().map_or(0, Vec::len);
         let columns = whole.columns.iter().zip(ids).map(|(column, ids)| column.with_ids(ids)).collect();
-        Ok(Table { name: whole.name.clone(), columns, n_rows: n_rows as usize, person: None })
+        Ok(Table { name: whole.name.clone(), columns, n_rows, person: None })
     }
 
     /// Deletes the rows of cells that are released.
@@ -92,4 +101,17 @@ impl<'s> CellStore<'s> {
     pub fn remove(&mut self, cells: &[usize]) -> Result<(), WriteError> {
         cells.iter().try_for_each(|&cell| self.spill.remove(&self.cells[cell].file))
     }
+}
+
+/// A part for each row, out of so many. Rows that are equal in these columns have the same part.
+pub fn parts_of(rows: &NumberedRows, columns: &[usize], n_parts: u64) -> Vec<u32> {
+    let n_rows = rows.first().map_or(0, Vec::len);
+    let part = |row: usize| {
+        let mixed = columns.iter().fold(u64::from(NULL), |hash, &column| {
+            let hash = (hash ^ u64::from(rows[column][row])).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            hash ^ hash >> 32
+        });
+        (mixed % n_parts.max(1)) as u32
+    };
+    (0..n_rows).into_par_iter().with_min_len(1 << 12).map(part).collect()
 }

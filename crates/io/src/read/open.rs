@@ -87,7 +87,7 @@ pub(crate) fn plain_table(name: String, names: Vec<String>, columns: Vec<RawColu
     Table { name, columns: columns.collect(), n_rows, person: None }
 }
 
-fn table_name(path: &Path) -> String {
+pub(super) fn table_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.split('.').find(|part| !part.is_empty()).unwrap_or("table").to_owned()
 }

@@ -9,10 +9,12 @@ use std::sync::Arc;
 
 use kohort_model::spec::{CsvSpec, HierarchySource};
 use kohort_model::{
-    Column, ColumnManifest, Hierarchy, LabelsManifest, Manifest, Progress, Role, Table, TableManifest, ValueType,
+    Column, ColumnManifest, CsvManifest, Hierarchy, LabelsManifest, Manifest, Progress, Role, Table, TableManifest,
+    ValueType,
 };
 use kohort_verify::{Listing, Reading};
 
+use super::CountedTable;
 use super::columns::FileColumns;
 use super::error::{ReadError, ReadErrors};
 use super::hierarchies::Hierarchies;
@@ -306,26 +308,7 @@ fn read_entry(
     if table.n_rows as u64 != entry.rows_out {
         return Err(differs("rows"));
     }
-    for column in &mut table.columns {
-        let known = &entry.columns[&column.name];
-        column.role = match known.role.as_str() {
-            ColumnManifest::LOWER_BOUND | ColumnManifest::UPPER_BOUND => Role::Quasi,
-            role => role.parse().map_err(|()| bad_manifest("a column has an unknown role"))?,
-        };
-        column.value_type = match known.value_type.as_str() {
-            ColumnManifest::OTHER_TYPE => ValueType::Text,
-            word => ValueType::from_word(word).ok_or_else(|| bad_manifest("a column has an unknown type"))?,
-        };
-        column.notation = known.notation();
-        match known.compared_as.as_deref() {
-            None => {}
-            // Each text gets its own place in a flat tree, as in a private column with a hierarchy.
-            Some(ColumnManifest::AS_TEXT) => {
-                column.hierarchy = Some(Arc::new(Hierarchy::flat("", column.texts.iter())));
-            }
-            Some(_) => return Err(bad_manifest("a column is compared in an unknown way")),
-        }
-    }
+    table.columns.iter_mut().try_for_each(|column| describe(column, entry).map_err(bad_manifest))?;
     let mut position = 0;
     while let Some(column) = table.columns.get(position) {
         if let Some(name) = bounded(&table, position, entry).map_err(bad_manifest)? {
@@ -339,6 +322,35 @@ fn read_entry(
         }
         position += 1;
     }
+    read_hierarchies(&mut table, folder, entry)?;
+    Ok(table)
+}
+
+/// Gives a column the role and type that the manifest says.
+fn describe(column: &mut Column, entry: &TableManifest) -> Result<(), &'static str> {
+    let known = &entry.columns[&column.name];
+    column.role = match known.role.as_str() {
+        ColumnManifest::LOWER_BOUND | ColumnManifest::UPPER_BOUND => Role::Quasi,
+        role => role.parse().map_err(|()| "a column has an unknown role")?,
+    };
+    column.value_type = match known.value_type.as_str() {
+        ColumnManifest::OTHER_TYPE => ValueType::Text,
+        word => ValueType::from_word(word).ok_or("a column has an unknown type")?,
+    };
+    column.notation = known.notation();
+    match known.compared_as.as_deref() {
+        None => {}
+        // Each text gets its own place in a flat tree, as in a private column with a hierarchy.
+        Some(ColumnManifest::AS_TEXT) => {
+            column.hierarchy = Some(Arc::new(Hierarchy::flat("", column.texts.iter())));
+        }
+        Some(_) => return Err("a column is compared in an unknown way"),
+    }
+    Ok(())
+}
+
+/// Gives quasi columns the hierarchies of their labels, as far as the manifest tells these.
+fn read_hierarchies(table: &mut Table, folder: &Path, entry: &TableManifest) -> Result<(), ReleaseError> {
     for column in table.columns.iter_mut().filter(|column| column.role == Role::Quasi) {
         // If a column was written as bounds, the manifest has no entry for it, only for its bounds, and its labels are
         // ranges.
@@ -350,7 +362,73 @@ fn read_entry(
             column.hierarchy = read_labels(folder, entry, column, labels)?.map(Arc::new);
         }
     }
-    Ok(table)
+    Ok(())
+}
+
+/// The manifest of a release folder, without its files.
+///
+/// # Errors
+/// If there is none, or it can't be understood.
+pub fn read_manifest_of(folder: &Path) -> Result<Manifest, ReleaseError> {
+    read_manifest(folder)
+}
+
+/// Reads the file of a released table for the first time, and gives its quasi and sensitive columns the roles and types that the
+/// manifest says. Distinct texts may take up to `most_bytes` of memory.
+///
+/// # Errors
+/// As [`read_release`].
+pub fn count_released(
+    folder: &Path,
+    manifest: &Manifest,
+    entry: &TableManifest,
+    most_bytes: u64,
+    progress: &dyn Progress,
+) -> Result<CountedTable, ReleaseError> {
+    let path = checked_file(folder, entry)?;
+    check_contents(folder, manifest)?;
+    let differs = |what| ReleaseError::Differs { file: entry.file.clone(), what };
+    let mut options = CheckOptions::default();
+    if let Some(csv) = &entry.csv {
+        options.csv = csv_of(csv);
+    }
+    let open = OpenTable::open(&path, None, &options.csv, progress);
+    let open = open.map_err(|problem| ReadErrors { file: path.clone(), problems: vec![problem] })?;
+    if !names_match(open.names().iter(), entry) {
+        return Err(differs("columns"));
+    }
+    drop(open);
+    let is_counted = |known: &ColumnManifest| known.role != Role::Plain.word();
+    let names = entry.columns.iter().filter(|(_, known)| is_counted(known)).map(|(name, _)| name.clone()).collect();
+    let mut counted = CountedTable::count(&path, &options, &names, most_bytes, progress)?;
+    if counted.n_rows != entry.rows_out {
+        return Err(differs("rows"));
+    }
+    counted.table.name.clone_from(&entry.name);
+    let bad_manifest = |message: &str| ReleaseError::BadManifest {
+        path: folder.join(MANIFEST),
+        message: format!("table '{}': {message}", entry.name),
+    };
+    counted.table.columns.iter_mut().try_for_each(|column| describe(column, entry).map_err(bad_manifest))?;
+    read_hierarchies(&mut counted.table, folder, entry).map_err(|error| match error {
+        // The rows of the table are one for each text.
+        ReleaseError::Labels { file, column, first_row } => {
+            let position = counted.table.position(&column).unwrap_or(0);
+            let first_row = counted.first_rows[position].get(first_row as usize - 1).map_or(0, |row| row + 1);
+            ReleaseError::Labels { file, column, first_row }
+        }
+        error => error,
+    })?;
+    Ok(counted)
+}
+
+fn csv_of(csv: &CsvManifest) -> CsvSpec {
+    CsvSpec {
+        separator: Some(csv.separator),
+        encoding: Some(csv.encoding.clone()),
+        null: Some(vec![csv.null.clone()]),
+        ..CsvSpec::default()
+    }
 }
 
 /// The name of the quasi column whose bounds begin here, if any do.
@@ -376,12 +454,7 @@ fn read_table(path: &Path, entry: &TableManifest, progress: &dyn Progress) -> Re
         return read_released(path, &options, progress);
     }
     if let Some(csv) = &entry.csv {
-        options.csv = CsvSpec {
-            separator: Some(csv.separator),
-            encoding: Some(csv.encoding.clone()),
-            null: Some(vec![csv.null.clone()]),
-            ..CsvSpec::default()
-        };
+        options.csv = csv_of(csv);
         return read_released(path, &options, progress);
     }
     let usual = [',', ';', '\t', '|'];

@@ -5,7 +5,7 @@
 //!
 //! # Guarantee
 //! The file is checked like one that [`super::load`] reads. The sample depends on the rows of the file, but not on their order.
-//! A file that changes between two readings is refused.
+//! A file whose rows are others when it is read again is refused.
 
 use std::collections::BTreeMap;
 
@@ -24,6 +24,12 @@ use super::{RawColumn, Sources};
 /// A sample has at most this many different rows.
 const SAMPLE: usize = 1 << 16;
 
+/// What a distinct text takes beside its bytes: in the dictionary, in the columns of the table and of a cell, in domains, and for
+/// its count, its first row, its hashes and its rank.
+const BYTES_PER_TEXT: u64 = 120;
+/// How often the bytes of a text are in memory.
+const COPIES_OF_TEXTS: u64 = 5;
+
 /// Rows as ids of texts, column by column. Null is [`NULL`].
 pub type NumberedRows = [Vec<u32>];
 
@@ -37,8 +43,20 @@ pub struct StreamedTable {
     pub n_rows: u64,
     /// Some rows, each with the number of rows of the file that are equal to it.
     pub sample: Vec<(Vec<u32>, u64)>,
+    /// Reads the rows again.
+    pub rows: RowsAgain,
+}
+
+/// Reads the rows of a table as often as needed, once its texts are known.
+pub struct RowsAgain {
     columns: NumberedColumns,
     kept: Vec<usize>,
+    /// For each column the number of texts.
+    n_texts: Vec<usize>,
+    hashes: RowHashes,
+    n_rows: u64,
+    /// The sum of the hashes of all rows.
+    sum: u64,
 }
 
 impl StreamedTable {
@@ -60,14 +78,10 @@ impl StreamedTable {
         }
         let (open, described) = Described::open(sources, spec, table_spec, progress)?;
         let kept = described.kept.clone();
-        let mut pieces = Pieces::of(open, &kept).map_err(|problem| fail(vec![problem]))?;
-        let mut counter = Counter::new(&pieces.schema()).map_err(|problem| fail(vec![problem]))?;
-        let counted = pieces.try_for_each(|batch| counter.add(&batch?, most_bytes, progress));
-        counted.map_err(|problem| fail(vec![problem]))?;
-        if counter.n_rows == 0 {
-            return Err(fail(vec![ReadError::NoRows]));
-        }
-        let Counter { columns, counts, first_rows, sample, n_rows, .. } = counter;
+        let counter =
+            Counter::of(open, &kept, (SAMPLE, most_bytes), progress).map_err(|problem| fail(vec![problem]))?;
+        let Counter { columns, counts, first_rows, n_rows, .. } = &counter;
+        let n_rows = *n_rows;
         let position = |name: &str| kept.iter().position(|&position| described.names[position] == name);
         let places: BTreeMap<String, usize> =
             described.names.iter().filter_map(|name| Some((name.clone(), position(name)?))).collect();
@@ -83,11 +97,14 @@ impl StreamedTable {
             counts.rotate_left(1);
             counts
         };
-        let counts = counts.into_iter().map(nulls_last).collect();
-        let sample = sample.into_values().map(|(ids, n)| (ids.into_vec(), n)).collect();
-        Ok(StreamedTable { loaded, counts, n_rows, sample, columns, kept })
+        let mut counter = counter;
+        let counts = std::mem::take(&mut counter.counts).into_iter().map(nulls_last).collect();
+        let sample = std::mem::take(&mut counter.sample).into_values().map(|(ids, n)| (ids.into_vec(), n)).collect();
+        Ok(StreamedTable { loaded, counts, n_rows, sample, rows: counter.rows_again(kept) })
     }
+}
 
+impl RowsAgain {
     /// Reads the table once more, and hands its rows to `take`, piece by piece in their order.
     ///
     /// # Errors
@@ -97,21 +114,39 @@ impl StreamedTable {
         sources: Sources<'_>,
         table_spec: &TableSpec,
         progress: &dyn Progress,
-        mut take: impl FnMut(&NumberedRows) -> Result<(), E>,
+        take: impl FnMut(&NumberedRows) -> Result<(), E>,
     ) -> Result<(), E> {
         let fail = |problem| E::from(ReadErrors { file: sources.place(&table_spec.file), problems: vec![problem] });
         let (open, _) = sources.open(&table_spec.file, &table_spec.csv, progress).map_err(fail)?;
-        let mut n_rows = 0;
-        for batch in Pieces::of(open, &self.kept).map_err(fail)? {
-            let batch = batch.map_err(fail)?;
-            n_rows += batch.num_rows() as u64;
-            let rows = self.columns.number(&batch, progress).map_err(fail)?;
-            if self.columns.lengths().zip(&self.counts).any(|(n_texts, counts)| n_texts >= counts.len()) {
+        self.for_each_piece_of(open, progress, fail, take)
+    }
+
+    /// Does the same for a file that is open. `fail` makes an error of a problem of the file.
+    pub(super) fn for_each_piece_of<E>(
+        &mut self,
+        open: OpenTable<'_>,
+        progress: &dyn Progress,
+        fail: impl Fn(ReadError) -> E,
+        mut take: impl FnMut(&NumberedRows) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (mut n_rows, mut sum) = (0, 0u64);
+        for batch in Pieces::of(open, &self.kept).map_err(&fail)? {
+            let batch = batch.map_err(&fail)?;
+            let rows = self.columns.number(&batch, progress).map_err(&fail)?;
+            if self.columns.lengths().zip(&self.n_texts).any(|(n_now, &n_texts)| n_now > n_texts) {
                 return Err(fail(ReadError::FileChanged));
             }
+            n_rows += batch.num_rows() as u64;
+            let hashes = self.hashes.of_rows(&rows, batch.num_rows());
+            sum = hashes.into_iter().fold(sum, u64::wrapping_add);
             take(&rows)?;
         }
-        if n_rows == self.n_rows { Ok(()) } else { Err(fail(ReadError::FileChanged)) }
+        if (n_rows, sum) == (self.n_rows, self.sum) { Ok(()) } else { Err(fail(ReadError::FileChanged)) }
+    }
+
+    /// The hash of each text of a column, by its id. It is the same in every process and on every machine.
+    pub fn hashes_of(&self, column: usize) -> &[u64] {
+        &self.hashes.of_texts[column]
     }
 }
 
@@ -208,7 +243,7 @@ impl NumberedColumns {
     }
 
     /// Columns of one length in which every text occurs, and a null where there is one.
-    fn each_once(&self, with_null: impl Iterator<Item = bool>) -> Vec<RawColumn> {
+    pub(super) fn each_once(&self, with_null: impl Iterator<Item = bool>) -> Vec<RawColumn> {
         let with_null: Vec<bool> = with_null.collect();
         let n_rows = self.lengths().zip(&with_null).map(|(n_texts, &null)| n_texts + usize::from(null)).max();
         let texts = self.texts().into_iter().zip(&with_null).zip(&self.fields);
@@ -223,21 +258,65 @@ impl NumberedColumns {
 }
 
 /// The state of the first reading.
-struct Counter {
-    columns: NumberedColumns,
+pub(super) struct Counter {
+    pub(super) columns: NumberedColumns,
     names: Vec<String>,
-    n_rows: u64,
+    pub(super) n_rows: u64,
     /// For each column the number of nulls, then of rows that hold each text.
-    counts: Vec<Vec<u64>>,
+    pub(super) counts: Vec<Vec<u64>>,
     /// For each column and text its first row.
-    first_rows: Vec<Vec<u64>>,
-    /// For each column the hash of each text.
-    hashes: Vec<Vec<u64>>,
+    pub(super) first_rows: Vec<Vec<u64>>,
+    hashes: RowHashes,
+    most_samples: usize,
+    /// The bytes of all texts.
+    n_bytes: u64,
+    /// The sum of the hashes of all rows.
+    sum: u64,
     /// The rows with the smallest hashes.
     sample: BTreeMap<u64, (Box<[u32]>, u64)>,
 }
 
+/// Hashes of rows that are the same in every process and on every machine, because the sample decides where a table is cut.
+struct RowHashes {
+    /// For each column the hash of each text.
+    of_texts: Vec<Vec<u64>>,
+}
+
+impl RowHashes {
+    fn of_rows(&self, rows: &NumberedRows, n_rows: usize) -> Vec<u64> {
+        let hash_of = |row: usize| {
+            let columns = rows.iter().zip(&self.of_texts);
+            let mixed = columns.fold(0, |hash, (ids, hashes)| {
+                mix(hash ^ hashes.get(ids[row] as usize).copied().unwrap_or(u64::from(NULL)))
+            });
+            mix(mixed)
+        };
+        (0..n_rows).into_par_iter().with_min_len(1 << 12).map(hash_of).collect()
+    }
+}
+
 impl Counter {
+    /// Reads some columns of a file. `limits` are the number of different rows in the sample, and the bytes that distinct texts
+    /// may take.
+    pub(super) fn of(
+        open: OpenTable<'_>,
+        kept: &[usize],
+        (most_samples, most_bytes): (usize, u64),
+        progress: &dyn Progress,
+    ) -> Result<Counter, ReadError> {
+        let mut pieces = Pieces::of(open, kept)?;
+        let mut counter = Counter { most_samples, ..Counter::new(&pieces.schema())? };
+        pieces.try_for_each(|batch| counter.add(&batch?, most_bytes, progress))?;
+        if counter.n_rows == 0 { Err(ReadError::NoRows) } else { Ok(counter) }
+    }
+
+    /// What is needed to read the same columns again.
+    pub(super) fn rows_again(self, kept: Vec<usize>) -> RowsAgain {
+        let n_texts = self.columns.lengths().collect();
+        let Counter { columns, hashes, n_rows, sum, .. } = self;
+        RowsAgain { columns, kept, n_texts, hashes, n_rows, sum }
+    }
+
     fn new(schema: &[(Field, Option<Field>)]) -> Result<Self, ReadError> {
         let n_columns = schema.len();
         Ok(Counter {
@@ -246,7 +325,10 @@ impl Counter {
             n_rows: 0,
             counts: vec![vec![0]; n_columns],
             first_rows: vec![Vec::new(); n_columns],
-            hashes: vec![Vec::new(); n_columns],
+            hashes: RowHashes { of_texts: vec![Vec::new(); n_columns] },
+            most_samples: SAMPLE,
+            n_bytes: 0,
+            sum: 0,
             sample: BTreeMap::new(),
         })
     }
@@ -255,9 +337,10 @@ impl Counter {
         let rows = self.columns.number(batch, progress)?;
         let Counter { columns, counts, first_rows, hashes, n_rows, .. } = self;
         let of_columns = rows.par_iter().zip(counts.par_iter_mut()).zip(first_rows.par_iter_mut());
-        let values = columns.values.par_iter().zip(hashes.par_iter_mut());
-        of_columns.zip(values).for_each(|(((ids, counts), first_rows), (values, hashes))| {
-            hashes.extend(values.texts_from(hashes.len()).iter().map(stable_hash));
+        let values = columns.values.par_iter().zip(hashes.of_texts.par_iter_mut());
+        let n_bytes = of_columns.zip(values).map(|(((ids, counts), first_rows), (values, hashes))| {
+            let texts = values.texts_from(hashes.len());
+            hashes.extend(texts.iter().map(stable_hash));
             counts.resize(hashes.len() + 1, 0);
             for (row, &id) in ids.iter().enumerate() {
                 if id == NULL {
@@ -269,13 +352,13 @@ impl Counter {
                     first_rows.push(*n_rows + row as u64);
                 }
             }
+            texts.iter().map(|text| text.len() as u64).sum::<u64>()
         });
+        self.n_bytes += n_bytes.sum::<u64>();
         self.take_samples(&rows, batch.num_rows());
         self.n_rows += batch.num_rows() as u64;
-        // Each text is held once by its dictionary and once more when the columns are assembled, with counts and hashes.
-        let bytes = |values: &Values| values.len() as u64 * 80;
-        let total: u64 = self.columns.values.iter().map(bytes).sum();
-        if total > most_bytes {
+        let n_texts: usize = self.columns.lengths().sum();
+        if n_texts as u64 * BYTES_PER_TEXT + self.n_bytes * COPIES_OF_TEXTS > most_bytes {
             let largest = (0..self.names.len()).max_by_key(|&column| self.columns.values[column].len()).unwrap_or(0);
             let column = self.names.get(largest).cloned().unwrap_or_default();
             return Err(ReadError::TooManyValues { column, n_values: self.columns.values[largest].len() });
@@ -284,29 +367,21 @@ impl Counter {
     }
 
     fn take_samples(&mut self, rows: &NumberedRows, n_rows: usize) {
-        let hashes = &self.hashes;
-        let hash_of = |row: usize| {
-            let columns = rows.iter().zip(hashes);
-            let mixed = columns.fold(0, |hash, (ids, hashes)| {
-                mix(hash ^ hashes.get(ids[row] as usize).copied().unwrap_or(u64::from(NULL)))
-            });
-            mix(mixed)
-        };
-        let all: Vec<u64> = (0..n_rows).into_par_iter().with_min_len(1 << 12).map(hash_of).collect();
-        for (row, &hash) in all.iter().enumerate() {
-            if self.sample.len() >= SAMPLE && self.sample.last_key_value().is_some_and(|(&largest, _)| hash > largest) {
+        for (row, hash) in self.hashes.of_rows(rows, n_rows).into_iter().enumerate() {
+            self.sum = self.sum.wrapping_add(hash);
+            let is_full = self.sample.len() >= self.most_samples;
+            if is_full && self.sample.last_key_value().is_none_or(|(&largest, _)| hash > largest) {
                 continue;
             }
             let ids = || rows.iter().map(|ids| ids[row]).collect();
             self.sample.entry(hash).or_insert_with(|| (ids(), 0)).1 += 1;
-            if self.sample.len() > SAMPLE {
+            if self.sample.len() > self.most_samples {
                 self.sample.pop_last();
             }
         }
     }
 }
 
-/// A hash that is the same in every process and on every machine, because the sample decides where a table is cut.
 fn stable_hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -22,6 +22,7 @@ use super::error::WriteError;
 use super::listing::{listing_name, write_listing};
 use super::stream::Target;
 use super::table::{read_back, write_table};
+use crate::cells::remove_abandoned;
 use crate::digest::sha256_of_file;
 use crate::read::{Original, read_listing_file};
 use crate::{ColumnManifests, Format, Private};
@@ -138,9 +139,9 @@ impl Partial {
     pub(crate) fn beside(folder: &Path, options: WriteOptions) -> Result<Partial, WriteError> {
         check_target(folder, options.existing)?;
         let (parent, _) = split_target(folder)?;
+        remove_abandoned(parent);
         // Other users can't look into the partial folder before it is verified. The release inside has the usual permissions.
-        let partial =
-            tempfile::Builder::new().prefix(".kohort-partial-").tempdir_in(parent).map_err(WriteError::io(parent))?;
+        let partial = private_folder(".kohort-partial-", parent).map_err(WriteError::io(parent))?;
         let complete = partial.path().join("release");
         fs::create_dir(&complete).map_err(WriteError::io(&complete))?;
         Ok(Partial { partial, complete, folder: folder.to_owned(), existing: options.existing })
@@ -342,6 +343,18 @@ fn put_in_place(partial: TempDir, complete: &Path, folder: &Path) -> Result<(), 
     Ok(())
 }
 
+/// A new folder that only its owner can look into, removed when dropped.
+pub(crate) fn private_folder(prefix: &str, parent: &Path) -> io::Result<TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(prefix);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(fs::Permissions::from_mode(0o700));
+    }
+    builder.tempdir_in(parent)
+}
+
 /// The parent folder, and the name within it.
 fn split_target(folder: &Path) -> Result<(&Path, &std::ffi::OsStr), WriteError> {
     match (folder.parent(), folder.file_name()) {
@@ -379,6 +392,16 @@ mod tests {
     use super::*;
     use crate::read::ColumnReading;
     use crate::{CellForm, Compression, LoadedTable, Origin};
+
+    #[cfg(unix)]
+    #[test]
+    fn nobody_else_may_look_into_a_folder_that_is_not_verified() {
+        use std::os::unix::fs::PermissionsExt;
+        let parent = tempfile::tempdir().unwrap();
+        let partial = Partial::beside(&parent.path().join("out"), WriteOptions::default()).unwrap();
+        let mode = fs::metadata(partial.partial.path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0);
+    }
 
     fn example() -> (LoadedTable, Verified<Release>) {
         let cells: Vec<String> = (0..10_000).map(|row| row.to_string()).collect();

@@ -78,7 +78,7 @@ fn targets_that_can_not_be_folders_are_refused_early() {
 }
 
 #[test]
-fn what_a_killed_run_leaves_is_no_release() {
+fn the_remains_of_a_killed_run_are_no_release() {
     let (folder, loaded, release) = example();
     // What is on the disk when a run is killed after its table was written and before it was verified.
     let partial = folder.path().join(".kohort-partial-x1Y2z3");

@@ -134,7 +134,6 @@ impl CarriedMeaning {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 mod tests {
     use kohort_model::hierarchy::MaskSide;
 

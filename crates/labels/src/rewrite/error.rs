@@ -6,101 +6,39 @@ use kohort_model::ValueType;
 /// Why a query can't be asked of labels. Names the column.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the variants and fields are")]
 pub enum RewriteError {
     /// An expression other than a comparison in WHERE, HAVING or ON.
     #[error("column '{column}' holds labels, and {what} can't be computed from labels")]
-    Expression {
-        /// The column.
-        column: String,
-        /// The expression's kind.
-        what: String,
-    },
+    Expression { column: String, what: String },
     /// A comparison whose truth value would be shown or computed with.
     #[error("column '{column}' holds labels, and {what} is neither true nor false of a label")]
-    TruthValue {
-        /// The column.
-        column: String,
-        /// The comparison's kind.
-        what: String,
-    },
-    /// An aggregate or window function.
+    TruthValue { column: String, what: String },
     #[error("column '{column}' holds labels, and {function} of labels means nothing")]
-    Aggregate {
-        /// The column.
-        column: String,
-        /// The function.
-        function: String,
-    },
+    Aggregate { column: String, function: String },
     /// A comparison with a column that mixes labels and other values.
     #[error("column '{column}' mixes labels with something else, or lists them, and can't be compared")]
-    Mixed {
-        /// The column.
-        column: String,
-    },
-    /// `NOT IN (SELECT ...)`.
+    Mixed { column: String },
     #[error("column '{column}' holds labels, and NOT IN (SELECT ...) has no meaning for labels")]
-    NotInSubquery {
-        /// The column.
-        column: String,
-    },
-    /// A list, a bound or a pattern that is not constant.
+    NotInSubquery { column: String },
     #[error("column '{column}' holds labels, and {place} must be constants there")]
-    NotConstant {
-        /// The column.
-        column: String,
-        /// What must be constant.
-        place: &'static str,
-    },
+    NotConstant { column: String, place: &'static str },
     /// LIKE on a column whose values have no known texts.
     #[error("column '{column}' shows ranges of type {value_type}, which have no text that LIKE could match")]
-    LikeOfRanges {
-        /// The column.
-        column: String,
-        /// The type of its values.
-        value_type: ValueType,
-    },
-    /// A comparison of values of different types.
+    LikeOfRanges { column: String, value_type: ValueType },
     #[error("column '{column}' stands for values of type {value_type} and is compared with {other}")]
-    TypesDiffer {
-        /// The column.
-        column: String,
-        /// The type of its values.
-        value_type: ValueType,
-        /// The other type.
-        other: String,
-    },
+    TypesDiffer { column: String, value_type: ValueType, other: String },
     /// INTERSECT or EXCEPT of labels with other values, or with labels of another meaning.
     #[error("column '{column}' holds labels, and INTERSECT or EXCEPT compares it with something else")]
-    SetOperation {
-        /// The column.
-        column: String,
-    },
-    /// A scalar subquery that compares labels with a column of the outer row.
+    SetOperation { column: String },
     #[error("a scalar subquery compares labels with column '{column}' of the query around it, which can't be planned")]
-    CorrelatedScalar {
-        /// The column of the enclosing query.
-        column: String,
-    },
-    /// A part of a query that labels can't pass through.
+    CorrelatedScalar { column: String },
     #[error("column '{column}' holds labels, which can't be used in {node}")]
-    Node {
-        /// The column.
-        column: String,
-        /// The part's name.
-        node: String,
-    },
-    /// A parameter without a value.
+    Node { column: String, node: String },
     #[error("column '{column}' holds labels, and is compared with a parameter that has no value yet")]
-    Parameter {
-        /// The column.
-        column: String,
-    },
-    /// A plain comparison that still touches a label after the rewrite.
+    Parameter { column: String },
     #[error("a plain comparison reached column '{column}', which holds labels")]
-    RawComparison {
-        /// The column.
-        column: String,
-    },
+    RawComparison { column: String },
 }
 
 impl RewriteError {

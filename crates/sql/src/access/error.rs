@@ -5,54 +5,24 @@ use crate::view::told_together;
 /// Why a user or a grant can't be created, used or removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the variants and fields are")]
 pub enum AccessError {
-    /// The name is not valid.
     #[error("a user's name must have 1 to {longest} bytes and no control characters")]
-    BadName {
-        /// The largest length in bytes.
-        longest: usize,
-    },
-    /// The password is not valid.
+    BadName { longest: usize },
     #[error("a password must have {shortest} to {longest} characters")]
-    BadPassword {
-        /// The smallest length in characters.
-        shortest: usize,
-        /// The largest length in characters.
-        longest: usize,
-    },
-    /// The password was already hashed by the client.
+    BadPassword { shortest: usize, longest: usize },
     #[error("the client sent the hash of a password instead of the password")]
     HashedPassword,
-    /// There is a user of this name already.
     #[error("user '{name}' exists already")]
-    UserExists {
-        /// The name.
-        name: String,
-    },
-    /// There is no user of this name.
+    UserExists { name: String },
     #[error("there is no user '{name}'")]
-    UnknownUser {
-        /// The name.
-        name: String,
-    },
-    /// The last owner can't be dropped.
+    UnknownUser { name: String },
     #[error("this is the last owner: without an owner nobody could change anything")]
     LastOwner,
-    /// Owners need no grants.
     #[error("'{name}' is an owner and may already read everything")]
-    IsOwner {
-        /// The name.
-        name: String,
-    },
-    /// The view or pair can't be revoked because it is not granted.
+    IsOwner { name: String },
     #[error("{what} is not granted to '{user}'")]
-    NotGranted {
-        /// The view or pair.
-        what: String,
-        /// The user.
-        user: String,
-    },
-    /// Views reveal more when they are read together.
+    NotGranted { what: String, user: String },
     #[error("a user who reads {} {}", listed(.views), told_together(*.n_persons))]
     Together {
         /// The view to be granted or read, and those already or once granted.
@@ -60,71 +30,32 @@ pub enum AccessError {
         /// The size of the smallest group of persons that can then be told apart.
         n_persons: u64,
     },
-    /// Two views can't be compared.
     #[error(
         "{view} and {other} can't be compared: one of them is unusable or lost, or is materialized and changes with its table"
     )]
-    Unaudited {
-        /// The view.
-        view: String,
-        /// The other view.
-        other: String,
-    },
-    /// The user may have kept rows of a dropped view.
+    Unaudited { view: String, other: String },
     #[error("'{user}' could read '{dropped}', which was dropped, so it can't be compared with {view}")]
-    Dropped {
-        /// The view to be granted.
-        view: String,
-        /// The dropped view.
-        dropped: String,
-        /// The user.
-        user: String,
-    },
-    /// The view has a partition per purpose, and the user would have several purposes.
+    Dropped { view: String, dropped: String, user: String },
     #[error("{view} has a partition per purpose, so each of its readers may only ever have one purpose and recipient")]
-    SeveralPairs {
-        /// The view.
-        view: String,
-    },
-    /// The purpose and recipient are not granted.
+    SeveralPairs { view: String },
     #[error("this purpose and recipient are not granted to you")]
-    PairNotGranted {
-        /// The granted ones.
-        granted: Vec<String>,
-    },
-    /// The view is not granted, or no longer.
+    PairNotGranted { granted: Vec<String> },
     #[error("you may not read '{view}'")]
-    ViewNotGranted {
-        /// The view.
-        view: String,
-    },
-    /// The user was dropped or has a new password.
+    ViewNotGranted { view: String },
     #[error("this login is no longer valid")]
     LoginGone,
-    /// A record is damaged.
     #[error("a record of kind '{kind}' can't be read")]
-    BadRecord {
-        /// Its kind.
-        kind: &'static str,
-    },
-    /// The records can't be read or written.
+    BadRecord { kind: &'static str },
     #[error("users and grants can't be read or written: {0}")]
     Records(#[from] std::io::Error),
-    /// A revocation is in effect but not written.
     #[error("this is in effect, but could not be written, so a restart of the server would undo it: {why}")]
-    Unwritten {
-        /// The reason.
-        why: String,
-    },
-    /// The change can't be logged, so it was not made.
+    Unwritten { why: String },
     #[error("the compliance log can't be written, so nothing was changed: {0}")]
     Log(std::io::Error),
-    /// A revocation is in effect, but can't be logged, so it was not written either.
     #[error(
         "this is in effect, but neither the change nor its log entry could be written, so a restart of the server would undo it: {0}"
     )]
     Unrecorded(std::io::Error),
-    /// The system provides no random bytes.
     #[error("the system provides no random bytes")]
     NoRandomness,
 }

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::records::Unwritten;
 use super::{AccessError, Record, Records};
+use crate::policy::Pair;
 
 const VIEWS: &str = "view grant";
 const PAIRS: &str = "pair grant";
@@ -43,13 +44,13 @@ pub enum Granted {
     /// The right to read a view.
     View(String),
     /// The right to use a purpose and a recipient.
-    Pair(GrantedPair),
+    Pair(Pair),
 }
 
 impl Granted {
     fn is_same(&self, other: &Granted) -> bool {
         match (self, other) {
-            (Granted::Pair(pair), Granted::Pair(other)) => pair.is_same(other),
+            (Granted::Pair(pair), Granted::Pair(other)) => pair.fits(other),
             _ => self == other,
         }
     }
@@ -58,7 +59,7 @@ impl Granted {
     fn record(&self, user: &str) -> (&'static str, String) {
         match self {
             Granted::View(view) => (VIEWS, view_name(user, view)),
-            Granted::Pair(GrantedPair { purpose, recipient }) => {
+            Granted::Pair(Pair { purpose, recipient }) => {
                 (PAIRS, serde_json::json!([user, purpose, recipient]).to_string())
             }
         }
@@ -71,34 +72,6 @@ impl fmt::Display for Granted {
             Granted::View(view) => write!(f, "SELECT ON {view}"),
             Granted::Pair(pair) => pair.fmt(f),
         }
-    }
-}
-
-/// A purpose and a recipient, compared without regard to case, as in policies.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GrantedPair {
-    /// The purpose.
-    pub purpose: String,
-    /// The recipient.
-    pub recipient: String,
-}
-
-impl GrantedPair {
-    /// Whether two are equal except for case.
-    pub fn is_same(&self, other: &GrantedPair) -> bool {
-        self.fits(Some(&other.purpose), Some(&other.recipient))
-    }
-
-    /// Whether it agrees with the purpose and recipient, if they are stated.
-    pub fn fits(&self, purpose: Option<&str>, recipient: Option<&str>) -> bool {
-        let fits = |own: &str, stated: Option<&str>| stated.is_none_or(|s| s.to_lowercase() == own.to_lowercase());
-        fits(&self.purpose, purpose) && fits(&self.recipient, recipient)
-    }
-}
-
-impl fmt::Display for GrantedPair {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PURPOSE {} RECIPIENT {}", self.purpose, self.recipient)
     }
 }
 
@@ -118,8 +91,9 @@ impl Grants {
             grants.put(user, Granted::View(view), Held::from_word(&text));
         }
         for Record { name, text } in records.list(PAIRS)? {
-            let (user, purpose, recipient) = parsed(PAIRS, &name)?;
-            grants.put(user, Granted::Pair(GrantedPair { purpose, recipient }), Held::from_word(&text));
+            let (user, purpose, recipient): (String, String, String) = parsed(PAIRS, &name)?;
+            let pair = Pair { purpose: Some(purpose), recipient: Some(recipient) };
+            grants.put(user, Granted::Pair(pair), Held::from_word(&text));
         }
         for Record { name, .. } in records.list(DROPPED)? {
             let (user, view): (String, String) = parsed(DROPPED, &name)?;
@@ -144,7 +118,7 @@ impl Grants {
         })
     }
 
-    pub(super) fn pairs(&self, user: &str) -> impl Iterator<Item = (&GrantedPair, Held)> {
+    pub(super) fn pairs(&self, user: &str) -> impl Iterator<Item = (&Pair, Held)> {
         self.of(user).filter_map(|(what, how)| match what {
             Granted::Pair(pair) => Some((pair, *how)),
             Granted::View(_) => None,

@@ -26,8 +26,8 @@ fn view(name: &str) -> Granted {
     Granted::View(name.to_owned())
 }
 
-fn pair(purpose: &str, recipient: &str) -> GrantedPair {
-    GrantedPair { purpose: purpose.to_owned(), recipient: recipient.to_owned() }
+fn pair(purpose: &str, recipient: &str) -> Pair {
+    Pair { purpose: Some(purpose.to_owned()), recipient: Some(recipient.to_owned()) }
 }
 
 #[test]

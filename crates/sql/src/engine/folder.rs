@@ -299,8 +299,8 @@ impl Transaction {
     /// Keeps a DGH after a change, or forgets it if it was dropped.
     pub(crate) fn keep_hierarchy(&self, tried: &Tried) -> Result<(), SqlError> {
         match &tried.record {
-            Some(record) => self.change.put_record(HIERARCHY, tried.name(), record)?,
-            None => drop(self.change.remove_record(HIERARCHY, tried.name())?),
+            Some(record) => self.change.put_record(HIERARCHY, &tried.key, record)?,
+            None => drop(self.change.remove_record(HIERARCHY, &tried.key)?),
         }
         Ok(())
     }
@@ -315,7 +315,7 @@ struct Unkept<'a> {
 impl Drop for Unkept<'_> {
     fn drop(&mut self) {
         if !self.is_kept {
-            self.shared.materialized().iter().for_each(|following| following.view.forget());
+            self.shared.materialized().iter().for_each(|(view, _)| view.forget());
         }
     }
 }

@@ -35,8 +35,8 @@ use crate::engine::session::access;
 use crate::engine::session::recorded;
 use crate::engine::session::{Outcome, stream_of};
 use crate::options::ViewOptions;
-use crate::parser::{Access, StatementText};
-use crate::policy::UsedView;
+use crate::parser::StatementText;
+use crate::policy::{Pair, UsedView};
 use crate::readers::{Waited, begun};
 use crate::role::Role;
 use crate::store::StoredTable;
@@ -48,16 +48,14 @@ use plans::{changed_table, reads_any, views_of, writes};
 pub(crate) async fn sql(
     session: &mut Session,
     statement: DFStatement,
-    access: &Access,
+    pair: &Pair,
     text: &StatementText,
     views: &mut Vec<UsedView>,
 ) -> Result<Outcome, SqlError> {
     if let Some(step) = TransactionStep::of(&statement) {
         return transactions::transaction_step(session, step).await;
     }
-    if session.is_transaction_lost {
-        return Err(SqlError::TransactionLost);
-    }
+    session.transaction.check()?;
     if let Some(outcome) = stored::insert_literals(session, &statement).await? {
         return Ok(outcome);
     }
@@ -66,17 +64,17 @@ pub(crate) async fn sql(
     {
         return reset(session, option);
     }
-    let asked_for = AskedFor { stated: access, granted: access::granted(session, access) };
+    let asked_for = AskedFor { stated: pair, granted: access::granted(session, pair) };
     if let Ok(granted) = &asked_for.granted
-        && let Some(outcome) = session.point(&statement, granted, views).await
+        && let Some(outcome) = point::point(session, &statement, granted, views).await
     {
         return Ok(outcome);
     }
-    let context = session.scoped(asked_for.access())?;
+    let context = session.scoped(asked_for.pair())?;
     let plan = planned(session, &context, &statement).await?;
     *views = views_of(&plan)?;
     if !views.is_empty() {
-        access::granted(session, access)?;
+        access::granted(session, pair)?;
         access::check_readable(session, views).await?;
     }
     if let Some(name) = changed_table(&plan).filter(|name| session.shared.view(name).is_some()) {
@@ -85,7 +83,7 @@ pub(crate) async fn sql(
     match plan {
         LogicalPlan::Ddl(ddl) => catalog::define(session, &context, ddl, &text.written).await,
         LogicalPlan::Statement(PlanStatement::Execute(_)) => query(session, context, plan, asked_for, views).await,
-        LogicalPlan::Statement(statement) => set(session, statement, access).await,
+        LogicalPlan::Statement(statement) => set(session, statement, pair).await,
         LogicalPlan::Dml(dml) => match stored::change_stored(session, &context, &dml, views).await? {
             Some(outcome) => Ok(outcome),
             None => query(session, context, LogicalPlan::Dml(dml), asked_for, views).await,
@@ -95,8 +93,8 @@ pub(crate) async fn sql(
 }
 
 /// Sets an option of the session, or prepares a statement.
-async fn set(session: &Session, statement: PlanStatement, access: &Access) -> Result<Outcome, SqlError> {
-    if *access != Access::default() {
+async fn set(session: &Session, statement: PlanStatement, pair: &Pair) -> Result<Outcome, SqlError> {
+    if *pair != Pair::default() {
         return Err(SqlError::NothingAsked);
     }
     if matches!(&statement, PlanStatement::Prepare(prepared) if matches!(*prepared.input, LogicalPlan::Ddl(_))) {
@@ -109,14 +107,14 @@ async fn set(session: &Session, statement: PlanStatement, access: &Access) -> Re
 /// The purpose and recipient of a statement.
 struct AskedFor<'a> {
     /// As the statement states them.
-    stated: &'a Access,
+    stated: &'a Pair,
     /// As they are granted.
-    granted: Result<Access, AccessError>,
+    granted: Result<Pair, AccessError>,
 }
 
 impl AskedFor<'_> {
     /// The purpose and recipient to plan with. Those that are not granted are refused only if a view is read.
-    fn access(&self) -> &Access {
+    fn pair(&self) -> &Pair {
         self.granted.as_ref().unwrap_or(self.stated)
     }
 }
@@ -129,7 +127,7 @@ async fn query(
     asked_for: AskedFor<'_>,
     views: &mut Vec<UsedView>,
 ) -> Result<Outcome, SqlError> {
-    let access = asked_for.access().clone();
+    let pair = asked_for.pair().clone();
     let mut changed = changed_table(&plan);
     let is_prepared = matches!(plan, LogicalPlan::Statement(PlanStatement::Execute(_)));
     let mut turn = None;
@@ -138,9 +136,9 @@ async fn query(
         // Hold no state of the store while waiting.
         drop(context);
         turn = readers_turn(session).await;
-        context = session.scoped(&access)?;
+        context = session.scoped(&pair)?;
     }
-    let context = without_unread_state(session, context, &plan, &access)?;
+    let context = without_unread_state(session, context, &plan, &pair)?;
     let context = turn.as_ref().map_or_else(|| context.clone(), |turn| turn.scope(&context));
     let frame = context.execute_logical_plan(plan).await?;
     if is_prepared {
@@ -180,7 +178,7 @@ async fn query(
         (None, _turn) => {
             tokio::select! {
                 biased;
-                problem = access::until_revoked(session, views, access) => Err(problem.into()),
+                problem = access::until_revoked(session, views, pair) => Err(problem.into()),
                 begun = begun(stream) => Ok(Outcome::Rows(begun?)),
             }
         }
@@ -208,7 +206,7 @@ fn without_unread_state(
     session: &Session,
     planned_in: SessionContext,
     plan: &LogicalPlan,
-    access: &Access,
+    pair: &Pair,
 ) -> Result<SessionContext, SqlError> {
     // A prepared statement is known only when it runs, and an option is set in the session itself.
     let is_known = !matches!(plan, LogicalPlan::Statement(_) | LogicalPlan::Ddl(_));
@@ -216,15 +214,15 @@ fn without_unread_state(
     let may_read_store = |table: &dyn TableProvider| {
         table.is::<StoredTable>() || table.is::<AView>() || table.get_logical_plan().is_some()
     };
-    match session.transaction.is_none() && is_known && !reads_any(plan, may_read_store)? {
-        true => Ok(session.scoped_to(access, None)),
+    match session.transaction.changing().is_none() && is_known && !reads_any(plan, may_read_store)? {
+        true => Ok(session.scoped_to(pair, None)),
         false => Ok(planned_in),
     }
 }
 
 /// Waits for a turn to read views. A transaction does not wait, because others wait for it.
 async fn readers_turn(session: &Session) -> Option<Waited> {
-    match session.transaction {
+    match session.transaction.changing() {
         None => session.shared.readers.turn(session.login.as_deref()).await,
         Some(_) => None,
     }

@@ -30,7 +30,7 @@ use crate::engine::Shared;
 use crate::engine::change::catalog;
 use crate::engine::change::import;
 use crate::engine::change::stored;
-use crate::engine::change::transactions::{self, Transaction};
+use crate::engine::change::transactions::{self, SessionTransaction};
 use crate::engine::context::table_names;
 use crate::engine::folder;
 use crate::engine::folder::calendar;
@@ -39,8 +39,8 @@ use crate::engine::query::show;
 use crate::engine::query::utility;
 use crate::engine::views::create;
 use crate::options::ViewOptions;
-use crate::parser::{Access, Parsed, Statement, StatementText};
-use crate::policy::{ImportDefaults, LogEntry, LogOutcome, UsedView};
+use crate::parser::{Parsed, Statement, StatementText};
+use crate::policy::{ImportDefaults, LogEntry, LogOutcome, Pair, UsedView};
 use crate::role::Role;
 use crate::store::Reading;
 use crate::view::{AView, ViewError};
@@ -72,13 +72,7 @@ pub struct Session {
     pub(in crate::engine) login: Option<Login>,
     pub(in crate::engine) context: SessionContext,
     pub(in crate::engine) progress: Arc<dyn Progress + Send + Sync>,
-    /// The transaction under way that has changed something.
-    pub(in crate::engine) transaction: Option<Transaction>,
-    /// Whether a transaction was begun that has changed nothing yet. It holds no turn, so a session that only reads, or
-    /// that idles after BEGIN as drivers do, keeps nobody from writing.
-    pub(in crate::engine) has_begun: bool,
-    /// Whether a transaction was given up in the middle of a statement, and the client has not been told yet.
-    pub(in crate::engine) is_transaction_lost: bool,
+    pub(in crate::engine) transaction: SessionTransaction,
     /// Whether this session runs the statements that a data folder has kept.
     pub(in crate::engine) is_restoring: bool,
     /// The record of the current statement.
@@ -121,9 +115,7 @@ impl Session {
             role,
             login,
             progress: Arc::new(Silent),
-            transaction: None,
-            has_begun: false,
-            is_transaction_lost: false,
+            transaction: SessionTransaction::Outside,
             is_restoring: false,
             recorder: None,
         }
@@ -155,16 +147,16 @@ impl Session {
     /// # Errors
     /// The statement is not allowed, is wrong, or fails.
     pub async fn run(&mut self, parsed: Parsed) -> Result<Outcome, SqlError> {
-        let Parsed { statement, access, text } = parsed;
+        let Parsed { statement, pair, text } = parsed;
         let mut views = Vec::new();
-        let granted = access::granted(self, &access).unwrap_or_else(|_| access.clone());
+        let granted = access::granted(self, &pair).unwrap_or_else(|_| pair.clone());
         let asked = AskedStatement::new(self, &text, &self.stated(&granted));
         // The statement did not ask for the change of day, so it does not record it.
         self.recorder = None;
         calendar::note_day(self).await;
         self.recorder = Some(asked.recorder());
         let answer = match self.check(&statement) {
-            Ok(()) => self.answer(statement, &access, &text, &mut views).await,
+            Ok(()) => self.answer(statement, &pair, &text, &mut views).await,
             Err(refusal) => Err(refusal),
         };
         self.recorder = None;
@@ -180,8 +172,8 @@ impl Session {
     /// Runs a statement that a data folder has kept.
     pub(in crate::engine) async fn restore(&mut self, parsed: Parsed) -> Result<(), SqlError> {
         self.is_restoring = true;
-        let Parsed { statement, access, text } = parsed;
-        let done = self.answer(statement, &access, &text, &mut Vec::new()).await;
+        let Parsed { statement, pair, text } = parsed;
+        let done = self.answer(statement, &pair, &text, &mut Vec::new()).await;
         self.is_restoring = false;
         match done {
             // The view is there, and says why it can't be read.
@@ -201,7 +193,7 @@ impl Session {
         if !matches!(parsed.sql(), Some(SqlStatement::Query(_))) {
             return Ok(None);
         }
-        let plan = query::planned(self, &self.scoped(&Access::default())?, statement).await?;
+        let plan = query::planned(self, &self.scoped(&Pair::default())?, statement).await?;
         let parameters = plan.get_parameter_types()?;
         Ok(Some(Described { parameters, schema: Arc::new(plan.schema().as_arrow().clone()) }))
     }
@@ -220,9 +212,9 @@ impl Session {
             })
             .await?;
         }
-        let (time, statement) = ((self.shared.clock)(), "SHOW kohort.health");
-        let entry = LogEntry::new(time, self.role.word(), statement, &Access::default(), LogOutcome::Answered);
-        self.shared.log.lock().record(entry.by(self.login.as_deref())).map_err(SqlError::Log)
+        let (time, login) = ((self.shared.clock)(), self.login.as_deref());
+        let entry = LogEntry::new(time, self.role, login, &Pair::default(), LogOutcome::Answered);
+        self.shared.log.lock().record(entry.saying("SHOW kohort.health")).map_err(SqlError::Log)
     }
 
     /// Names of tables and columns that statements of this session can use, for completion.
@@ -255,7 +247,7 @@ impl Session {
     async fn answer(
         &mut self,
         statement: Statement,
-        access: &Access,
+        pair: &Pair,
         text: &StatementText,
         views: &mut Vec<UsedView>,
     ) -> Result<Outcome, SqlError> {
@@ -263,7 +255,7 @@ impl Session {
             transactions::outside_of_transactions(self)?;
         }
         match statement {
-            Statement::Sql(statement) => query::sql(self, *statement, access, text, views).await,
+            Statement::Sql(statement) => query::sql(self, *statement, pair, text, views).await,
             Statement::CreateHierarchy { name, or_replace, source } => {
                 let dgh = name.clone();
                 catalog::change_hierarchy(self, &name, move |dghs| dghs.create(&dgh, or_replace, source.as_ref()))
@@ -285,14 +277,13 @@ impl Session {
             Statement::DropView { name, if_exists } => create::drop_view(self, &name, if_exists).await,
             Statement::RefreshView { name, how } => create::refresh_view(self, &name, how).await,
             Statement::Backup { file } => folder::backup(self, &file).await,
-            Statement::CopyFrom { .. } if self.is_transaction_lost => Err(SqlError::TransactionLost),
             Statement::CopyFrom { table, file } => stored::copy_from(self, &table, &file).await,
             Statement::ShowViews => show::show_views(self),
             Statement::ShowDrift { view } => show::show_drift(self, &view).await,
             Statement::ShowHierarchies => show::show_hierarchies(self),
             Statement::ShowLog => Ok(rows(self.shared.log.lock().to_batch())),
             Statement::ShowCollection { view } => show::show_collection(self, &view),
-            Statement::ExplainUtility(query) => utility::explain_utility(self, *query, access).await,
+            Statement::ExplainUtility(query) => utility::explain_utility(self, *query, pair).await,
             Statement::Access(statement) => access::run_access(self, statement).await,
             Statement::ImportPolicy { file, table, person, k } => {
                 import::import_policy(self, &file, table, &ImportDefaults { person, k }).await
@@ -301,18 +292,17 @@ impl Session {
     }
 
     /// A session for one statement: with its purpose and recipient, and the one state of the store that it reads.
-    pub(in crate::engine) fn scoped(&self, access: &Access) -> Result<SessionContext, SqlError> {
-        Ok(self.scoped_to(access, self.reading()?))
+    pub(in crate::engine) fn scoped(&self, pair: &Pair) -> Result<SessionContext, SqlError> {
+        Ok(self.scoped_to(pair, self.reading()?))
     }
 
     /// A session for one statement, which reads this state of the store.
-    pub(in crate::engine) fn scoped_to(&self, access: &Access, reading: Option<Reading>) -> SessionContext {
-        if *access == Access::default() && reading.is_none() {
+    pub(in crate::engine) fn scoped_to(&self, pair: &Pair, reading: Option<Reading>) -> SessionContext {
+        if *pair == Pair::default() && reading.is_none() {
             return self.context.clone();
         }
         let mut state = self.context.state();
-        let Access { purpose, recipient } = self.stated(access);
-        let options = ViewOptions { purpose, recipient, ..self.options() };
+        let options = ViewOptions { pair: self.stated(pair), ..self.options() };
         state.config_mut().options_mut().extensions.insert(options);
         if let Some(reading) = reading {
             state.config_mut().set_extension(Arc::new(reading));
@@ -322,7 +312,7 @@ impl Session {
 
     /// The one state of the store that a statement reads.
     pub(in crate::engine) fn reading(&self) -> Result<Option<Reading>, SqlError> {
-        Ok(match (&self.transaction, &self.shared.store) {
+        Ok(match (self.transaction.changing(), &self.shared.store) {
             (Some(transaction), _) => Some(Reading::Change(Arc::clone(&transaction.change))),
             (None, Some(store)) => Some(Reading::Snapshot(store.read()?)),
             (None, None) => None,
@@ -336,12 +326,9 @@ impl Session {
     }
 
     /// The purpose and recipient that a statement states, or else those of the session.
-    pub(in crate::engine) fn stated(&self, access: &Access) -> Access {
-        let options = self.options();
-        Access {
-            purpose: access.purpose.clone().or(options.purpose),
-            recipient: access.recipient.clone().or(options.recipient),
-        }
+    pub(in crate::engine) fn stated(&self, pair: &Pair) -> Pair {
+        let own = self.options().pair;
+        Pair { purpose: pair.purpose.clone().or(own.purpose), recipient: pair.recipient.clone().or(own.recipient) }
     }
 }
 

@@ -9,112 +9,37 @@ use kohort_model::hierarchy::{HierarchyErrors, MakeError};
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DghError {
-    /// The DGH does not exist.
     #[error("there is no DGH '{name}'")]
-    Unknown {
-        /// The name.
-        name: String,
-        /// The existing DGHs.
-        known: Vec<String>,
-    },
-    /// The name is taken.
+    Unknown { name: String, known: Vec<String> },
     #[error("DGH '{name}' exists already")]
-    Exists {
-        /// The name.
-        name: String,
-    },
-    /// The DGH is not a list of pairs.
+    Exists { name: String },
     #[error("DGH '{name}' was created from a file or a rule, so pairs can't be inserted")]
-    Finished {
-        /// Its name.
-        name: String,
-    },
-    /// The pair exists already.
+    Finished { name: String },
     #[error("pair {position}: '{child}' already has the parent '{parent}'")]
-    Repeated {
-        /// Its position in the statement, from 1.
-        position: usize,
-        /// The child.
-        child: String,
-        /// The parent.
-        parent: String,
-    },
-    /// The child has another parent.
+    Repeated { position: usize, child: String, parent: String },
     #[error("pair {position}: '{child}' has another parent, '{parent}'")]
     SecondParent {
-        /// Its position in the statement, from 1.
         position: usize,
-        /// The child.
         child: String,
         /// The parent that it has.
         parent: String,
     },
-    /// The pair would close a cycle.
     #[error("pair {position}: '{child}' would be its own ancestor")]
-    Cycle {
-        /// Its position in the statement, from 1.
-        position: usize,
-        /// The child.
-        child: String,
-    },
-    /// The label is not valid.
+    Cycle { position: usize, child: String },
     #[error("pair {position}: {what}")]
-    BadLabel {
-        /// Its position in the statement, from 1.
-        position: usize,
-        /// The fault.
-        what: &'static str,
-    },
-    /// The DGH has no pairs.
+    BadLabel { position: usize, what: &'static str },
     #[error("DGH '{name}' has no pairs yet")]
-    Empty {
-        /// Its name.
-        name: String,
-    },
-    /// Several labels have no parent.
+    Empty { name: String },
     #[error("DGH '{name}' has {n_roots} roots: {}", name_some(.some, *.n_roots))]
-    SeveralRoots {
-        /// Its name.
-        name: String,
-        /// The number of roots.
-        n_roots: usize,
-        /// Some of them.
-        some: Vec<String>,
-    },
-    /// Values of the column are not in the DGH.
+    SeveralRoots { name: String, n_roots: usize, some: Vec<String> },
     #[error("DGH '{name}' has no leaf for {n_values} distinct values of the column")]
-    NoLeaf {
-        /// Its name.
-        name: String,
-        /// The number of missing values.
-        n_values: usize,
-    },
-    /// The rule does not fit.
+    NoLeaf { name: String, n_values: usize },
     #[error("DGH '{name}': {problem}")]
-    Rule {
-        /// Its name.
-        name: String,
-        /// The reason.
-        problem: MakeError,
-    },
-    /// The file can't be read.
+    Rule { name: String, problem: MakeError },
     #[error("{}: can't be read: {error}", .path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        error: Arc<std::io::Error>,
-    },
-    /// The file does not contain a tree.
+    File { path: PathBuf, error: Arc<std::io::Error> },
     #[error("DGH '{name}': {}: {problems}", .path.display())]
-    Content {
-        /// Its name.
-        name: String,
-        /// The file.
-        path: PathBuf,
-        /// The faults.
-        problems: HierarchyErrors,
-    },
+    Content { name: String, path: PathBuf, problems: HierarchyErrors },
 }
 
 impl DghError {

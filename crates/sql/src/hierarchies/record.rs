@@ -12,7 +12,7 @@ use super::{Dgh, DghError, Hierarchies};
 /// A DGH as it is stored.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Record {
+enum HierarchyRecord {
     /// Child-parent pairs in the order of insertion.
     Pairs(Vec<(String, String)>),
     /// A finished tree: the path from each leaf to the root, as in a file.
@@ -25,14 +25,14 @@ enum Record {
 
 impl Hierarchies {
     /// A DGH as text for [`Hierarchies::restore`].
-    pub fn record(&self, name: &str) -> Option<String> {
+    pub(crate) fn record(&self, name: &str) -> Option<String> {
         let record = match self.by_name.get(&name.to_lowercase())? {
-            Dgh::Pairs(pairs) => Record::Pairs(pairs.all()),
-            Dgh::Tree(tree) => Record::Tree(paths(tree)),
-            Dgh::Rule(Rule::Steps(steps)) => Record::Steps(steps.clone()),
-            Dgh::Rule(Rule::Mask(side)) => Record::Mask(*side),
-            Dgh::Rule(Rule::Dates(levels)) => Record::Dates(levels.clone()),
-            Dgh::Rule(Rule::Flat) => Record::Flat,
+            Dgh::Pairs(pairs) => HierarchyRecord::Pairs(pairs.all()),
+            Dgh::Tree(tree) => HierarchyRecord::Tree(paths(tree)),
+            Dgh::Rule(Rule::Steps(steps)) => HierarchyRecord::Steps(steps.clone()),
+            Dgh::Rule(Rule::Mask(side)) => HierarchyRecord::Mask(*side),
+            Dgh::Rule(Rule::Dates(levels)) => HierarchyRecord::Dates(levels.clone()),
+            Dgh::Rule(Rule::Flat) => HierarchyRecord::Flat,
         };
         Some(serde_json::to_string(&record).expect("texts and numbers are JSON"))
     }
@@ -41,11 +41,11 @@ impl Hierarchies {
     ///
     /// # Errors
     /// If the DGH does not have exactly one root.
-    pub fn finished_record(&self, name: &str) -> Result<Option<String>, DghError> {
+    pub(crate) fn finished_record(&self, name: &str) -> Result<Option<String>, DghError> {
         let key = name.to_lowercase();
         match self.by_name.get(&key) {
             Some(Dgh::Pairs(pairs)) => {
-                let tree = Record::Tree(paths(&pairs.tree(name)?));
+                let tree = HierarchyRecord::Tree(paths(&pairs.tree(name)?));
                 Ok(Some(serde_json::to_string(&tree).expect("text is JSON")))
             }
             _ => Ok(self.record(&key)),
@@ -53,7 +53,7 @@ impl Hierarchies {
     }
 
     /// The tree of a DGH that is a finished tree.
-    pub fn tree(&self, name: &str) -> Option<Arc<Hierarchy>> {
+    pub(crate) fn tree(&self, name: &str) -> Option<Arc<Hierarchy>> {
         match self.by_name.get(&name.to_lowercase())? {
             Dgh::Tree(tree) => Some(Arc::clone(tree)),
             Dgh::Pairs(_) | Dgh::Rule(_) => None,
@@ -62,18 +62,18 @@ impl Hierarchies {
 
     /// Restores a DGH from its text; `None` if the text is not valid.
     #[must_use]
-    pub fn restore(&mut self, name: &str, record: &str) -> Option<()> {
+    pub(crate) fn restore(&mut self, name: &str, record: &str) -> Option<()> {
         let dgh = match serde_json::from_str(record).ok()? {
-            Record::Pairs(pairs) => {
+            HierarchyRecord::Pairs(pairs) => {
                 let mut known = Pairs::default();
                 known.insert(&pairs).ok()?;
                 Dgh::Pairs(known)
             }
-            Record::Tree(paths) => Dgh::Tree(Arc::new(Hierarchy::from_paths(&paths).ok()?)),
-            Record::Steps(steps) => checked(Rule::Steps(steps))?,
-            Record::Mask(side) => checked(Rule::Mask(side))?,
-            Record::Dates(levels) => checked(Rule::Dates(levels))?,
-            Record::Flat => checked(Rule::Flat)?,
+            HierarchyRecord::Tree(paths) => Dgh::Tree(Arc::new(Hierarchy::from_paths(&paths).ok()?)),
+            HierarchyRecord::Steps(steps) => checked(Rule::Steps(steps))?,
+            HierarchyRecord::Mask(side) => checked(Rule::Mask(side))?,
+            HierarchyRecord::Dates(levels) => checked(Rule::Dates(levels))?,
+            HierarchyRecord::Flat => checked(Rule::Flat)?,
         };
         self.by_name.insert(name.to_lowercase(), dgh);
         Some(())
@@ -100,7 +100,7 @@ mod tests {
 
     fn is_kept(hierarchies: &Hierarchies, name: &str) {
         let record = hierarchies.record(name).unwrap();
-        let mut restored = Hierarchies::new();
+        let mut restored = Hierarchies::default();
         restored.restore(name, &record).unwrap();
         assert_eq!(restored.record(name).unwrap(), record);
         assert_eq!(
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_dgh_comes_back_as_it_was() {
-        let mut hierarchies = Hierarchies::new();
+        let mut hierarchies = Hierarchies::default();
         hierarchies.create("pairs", false, None).unwrap();
         let pair = |child: &str, parent: &str| (child.to_owned(), parent.to_owned());
         hierarchies.insert("pairs", &[pair("a;\"b\"", "*"), pair("c", "*"), pair("d", "c")]).unwrap();
@@ -135,10 +135,10 @@ mod tests {
 
     #[test]
     fn a_record_that_is_not_a_dgh_is_refused() {
-        assert!(Hierarchies::new().restore("x", "{\"tree\":\"\"}").is_none());
-        assert!(Hierarchies::new().restore("x", "").is_none());
+        assert!(Hierarchies::default().restore("x", "{\"tree\":\"\"}").is_none());
+        assert!(Hierarchies::default().restore("x", "").is_none());
         for rule in ["{\"steps\":[]}", "{\"steps\":[-1.0]}", "{\"dates\":[\"year\",\"day\"]}"] {
-            assert!(Hierarchies::new().restore("x", rule).is_none(), "{rule}");
+            assert!(Hierarchies::default().restore("x", rule).is_none(), "{rule}");
         }
     }
 }

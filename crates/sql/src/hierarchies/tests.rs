@@ -17,7 +17,7 @@ fn tree(hierarchies: &Hierarchies, name: &str, values: &[&str]) -> Result<Arc<Hi
 }
 
 fn with_pairs(pairs: &[(String, String)]) -> Hierarchies {
-    let mut hierarchies = Hierarchies::new();
+    let mut hierarchies = Hierarchies::default();
     hierarchies.create("zip", false, None).unwrap();
     hierarchies.insert("zip", pairs).unwrap();
     hierarchies
@@ -80,7 +80,7 @@ fn values_without_a_leaf_are_counted_and_never_named() {
 
 #[test]
 fn a_rule_makes_its_tree_from_the_values() {
-    let mut hierarchies = Hierarchies::new();
+    let mut hierarchies = Hierarchies::default();
     let rule = HierarchySource::Rule(Rule::Mask(MaskSide::Right));
     hierarchies.create("Zip", false, Some(&rule)).unwrap();
     let tree = tree(&hierarchies, "zip", &["88512", "88540"]).unwrap();
@@ -95,7 +95,7 @@ fn a_rule_makes_its_tree_from_the_values() {
 #[test]
 fn a_rule_that_is_none_is_refused_at_once() {
     let rule = HierarchySource::Rule(Rule::Steps(vec![5.0, 12.0]));
-    let fault = Hierarchies::new().create("age", false, Some(&rule)).unwrap_err();
+    let fault = Hierarchies::default().create("age", false, Some(&rule)).unwrap_err();
     assert_eq!(fault.to_string(), "DGH 'age': step 2 is not a multiple of the step before it");
 }
 
@@ -103,7 +103,7 @@ fn a_rule_that_is_none_is_refused_at_once() {
 fn a_file_is_read_when_the_dgh_is_created() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("zip.csv");
-    let mut hierarchies = Hierarchies::new();
+    let mut hierarchies = Hierarchies::default();
     let source = HierarchySource::Paths(path.clone());
     assert!(matches!(hierarchies.create("zip", false, Some(&source)), Err(DghError::File { .. })));
     std::fs::write(&path, "a;b;a").unwrap();

@@ -3,7 +3,8 @@
 use super::cursor::{Cursor, either};
 use super::error::ParseError;
 use super::{AccessStatement, parse_dropped};
-use crate::access::{Granted, GrantedPair};
+use crate::access::Granted;
+use crate::policy::Pair;
 use crate::role::Role;
 
 /// Parses a statement about users or grants; `None` for any other.
@@ -47,9 +48,9 @@ fn granted(cursor: &mut Cursor<'_>, before_user: &str) -> Result<(Granted, Strin
         cursor.expect_word("ON")?;
         Granted::View(cursor.name("the view's name")?)
     } else if cursor.take_word("PURPOSE") {
-        let purpose = cursor.word_or_text("a purpose")?;
+        let purpose = Some(cursor.word_or_text("a purpose")?);
         cursor.expect_word("RECIPIENT")?;
-        Granted::Pair(GrantedPair { purpose, recipient: cursor.word_or_text("a recipient")? })
+        Granted::Pair(Pair { purpose, recipient: Some(cursor.word_or_text("a recipient")?) })
     } else {
         return Err(cursor.expected(&either(["SELECT", "PURPOSE"])));
     };

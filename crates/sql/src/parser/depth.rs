@@ -22,8 +22,8 @@ use super::spelled;
 /// The largest depth of a statement. Parentheses may be nested as deeply before the statement is parsed.
 const MOST_DEEP: usize = 1_000;
 
-/// The largest number of names and signs between two commas, including those around the parentheses that are open. A
-/// tree that the parser makes of them is at most half as deep.
+/// The largest number of names and signs between two commas, including those around the parentheses that are open. The
+/// parser can't make a deeper tree of them, because values make no tree deeper without a sign or a name between them.
 const MOST_IN_A_ROW: usize = 20_000;
 
 /// The largest number of tables that a statement may read, with queries of WITH inserted where they are named.
@@ -32,7 +32,8 @@ const MOST_TABLES: u64 = 4_000;
 /// The largest number of tokens that the parser may read in all: this many, plus a multiple of the statement's tokens.
 ///
 /// The parser reads the parentheses of a function or a query up to twice, so each level of nesting doubles its work.
-/// Each CASE doubles it too: if END is missing, the parser goes back and reads CASE as a name.
+/// Each CASE doubles it too: if END is missing, the parser goes back and reads CASE as a name. It looks for END up to the
+/// next comma or closing parenthesis at most.
 const MOST_READ: u64 = 1_000_000;
 const MOST_TIMES_READ: u64 = 16;
 
@@ -47,8 +48,17 @@ struct Level {
     n_in_a_row: usize,
     /// Whether the parser may read this level twice.
     is_read_twice: bool,
+    /// Whether the parentheses enclose the name of an operator, as in `a OPERATOR(+) b`.
+    is_operator: bool,
     /// Each CASE whose END has not come yet, and whether the parser may read it twice.
     cases: Vec<bool>,
+}
+
+impl Level {
+    /// Forgets each CASE without an END, and returns how many of them the parser may have read twice.
+    fn leave_cases(&mut self) -> u32 {
+        self.cases.drain(..).map(u32::from).sum()
+    }
 }
 
 /// Refuses tokens that the parser would take too long to read, or from which it could make too deep a tree.
@@ -60,9 +70,11 @@ pub(super) fn check_tokens(tokens: &[TokenWithSpan]) -> Result<(), ParseError> {
     let (mut n_around, mut n_read_twice, mut n_read) = (0, 0u32, 0u64);
     let most_read = MOST_READ + MOST_TIMES_READ * tokens.len() as u64;
     let mut before: Option<&Token> = None;
+    let mut is_operand_before = false;
     for (place, TokenWithSpan { token, span }) in tokens.iter().enumerate() {
         let level = levels.last_mut().expect("the outermost is never left");
         level.n_in_a_row += weight(token);
+        let mut is_operand = ends_operand(token);
         match (token, keyword(token)) {
             (Token::LParen | Token::LBracket | Token::LBrace, _) => {
                 n_around += level.n_in_a_row;
@@ -72,30 +84,35 @@ pub(super) fn check_tokens(tokens: &[TokenWithSpan]) -> Result<(), ParseError> {
                 let is_read_twice =
                     matches!(before, Some(Token::Word(_))) || tokens.get(place + 1).is_some_and(begins_query);
                 n_read_twice += u32::from(is_read_twice);
-                levels.push(Level { is_read_twice, ..Level::default() });
+                let is_operator = before.is_some_and(|before| keyword(before) == Keyword::OPERATOR);
+                levels.push(Level { is_read_twice, is_operator, ..Level::default() });
             }
             (Token::RParen | Token::RBracket | Token::RBrace, _) => {
                 if levels.len() > 1
-                    && let Some(inner) = levels.pop()
+                    && let Some(mut inner) = levels.pop()
                 {
                     n_around -= levels.last().expect("one is left").n_in_a_row;
-                    let n_cases = inner.cases.iter().filter(|is_read_twice| **is_read_twice).count();
-                    n_read_twice -= u32::from(inner.is_read_twice) + n_cases as u32;
+                    n_read_twice -= u32::from(inner.is_read_twice) + inner.leave_cases();
+                    is_operand = !inner.is_operator;
                 }
             }
-            (Token::Comma, _) => level.n_in_a_row = 0,
+            (Token::Comma, _) => {
+                level.n_in_a_row = 0;
+                n_read_twice -= level.leave_cases();
+            }
             (_, Keyword::CASE) if !matches!(before, Some(Token::Period)) => {
                 // After ELSE only END can follow the expression, so the parser does not try CASE as a name here.
                 let is_read_twice = before.is_none_or(|before| keyword(before) != Keyword::ELSE);
                 level.cases.push(is_read_twice);
                 n_read_twice += u32::from(is_read_twice);
             }
-            (_, Keyword::END) if before.is_some_and(ends_operand) => {
+            (_, Keyword::END) if is_operand_before => {
                 n_read_twice -= u32::from(level.cases.pop() == Some(true));
             }
             _ => {}
         }
         before = Some(token);
+        is_operand_before = is_operand;
         n_read = n_read.saturating_add(1u64.checked_shl(n_read_twice).unwrap_or(u64::MAX));
         if n_read > most_read {
             return Err(ParseError::new(span.start.into(), ParseErrorKind::TooNested));
@@ -126,23 +143,17 @@ fn weight(token: &Token) -> usize {
     }
 }
 
-/// Whether a token can be the last one of an operand. If it can't, an operand follows, and END is a name there.
+/// Whether a token is certainly the last one of an operand, so that END after it is no name. A keyword may be an operator
+/// that needs another operand. If a column has a keyword's name, its CASE is counted as read twice without need.
 fn ends_operand(token: &Token) -> bool {
-    const NEED_OPERAND: &str = "AND AT BETWEEN CASE COLLATE DIV ELSE ESCAPE FROM ILIKE IN INTERVAL IS LIKE NOT OF OR \
-                                OVERLAPS REGEXP RLIKE SIMILAR THEN TO WHEN XOR ZONE";
-    match token {
-        Token::Word(word) if word.quote_style.is_none() => {
-            !NEED_OPERAND.split(' ').any(|operator| word.value.eq_ignore_ascii_case(operator))
-        }
-        Token::Word(_) | Token::RParen | Token::RBracket | Token::RBrace => true,
-        token => weight(token) == 0,
+    match (token, keyword(token)) {
+        (Token::Word(_), Keyword::NoKeyword | Keyword::NULL | Keyword::TRUE | Keyword::FALSE | Keyword::END) => true,
+        (Token::RParen | Token::RBracket | Token::RBrace, _) => true,
+        _ => weight(token) == 0,
     }
 }
 
 /// Refuses a statement whose tree is too deep, or whose plan would read too many tables.
-///
-/// # Errors
-/// If a limit is exceeded.
 pub(super) fn check_tree(statement: &DFStatement) -> Result<(), ParseErrorKind> {
     let mut tree = Tree { levels: vec![TreeLevel::default()], ..Tree::default() };
     let _: ControlFlow<()> = visit(statement, &mut tree);
@@ -396,13 +407,20 @@ mod tests {
             ("CASE WHEN end THEN ", " x END"),
             ("CASE ", " WHEN a THEN b END"),
             ("(CASE WHEN a THEN ", " x END)"),
+            // END is a name where an operand must follow.
+            ("CASE WHEN a OPERATOR(+) end THEN ", ""),
+            ("CASE WHEN a LIKE ANY end THEN ", ""),
+            ("CASE WHEN sum(a) OVER end THEN ", ""),
+            ("CASE WHEN a RLIKE end THEN ", ""),
         ] {
             assert_eq!(found(&nested(open, 300, close)), Some(ParseErrorKind::TooNested), "{open}{close}");
         }
         assert_eq!(found(&nested("CASE WHEN a THEN ", 12, " END")), None);
         assert_eq!(found(&nested("CASE WHEN a THEN b ELSE ", 30, " END")), None, "a list of cases is read once");
-        let side_by_side = vec!["CASE WHEN a THEN b END"; 3_000].join(", ");
-        assert_eq!(found(&format!("SELECT {side_by_side}")), None);
+        for case in ["CASE WHEN a THEN b END", "CASE WHEN a THEN year END"] {
+            assert_eq!(found(&format!("SELECT {}", vec![case; 3_000].join(", "))), None, "{case}");
+        }
+        assert_eq!(found(&format!("SELECT {}", vec!["CASE WHEN a THEN b END"; 200].join(" + "))), None);
     }
 
     #[test]

@@ -22,69 +22,41 @@ pub struct ParseError {
 /// The kinds of faults.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the variants and fields are")]
 pub enum ParseErrorKind {
-    /// A message of the SQL parser.
     #[error("{0}")]
     Sql(String),
-    /// Something else was expected.
     #[error("expected {expected}, found {found}")]
-    Expected {
-        /// What was expected.
-        expected: String,
-        /// What was found.
-        found: String,
-    },
-    /// A repeated clause.
+    Expected { expected: String, found: String },
     #[error("{0} is given twice")]
     Twice(&'static str),
-    /// A column in two clauses, or twice in one.
     #[error("column '{0}' is named twice")]
     ColumnTwice(String),
-    /// A required clause is missing.
     #[error("the view has no {0}")]
     Missing(&'static str),
-    /// A view without a k. There is no default.
     #[error("the view has neither K nor REFERENCES")]
     NoK,
-    /// A requirement on sensitive columns in a view that has none.
     #[error("{0} needs ANONYMIZATION_SENSITIVE_ATTR")]
     NothingSensitive(&'static str),
-    /// A statement that is not a query in the place of one.
     #[error("expected a query, found another statement")]
     NoQuery,
     /// A clause that the query engine would accept and then ignore.
     #[error("{clause} is not supported")]
-    Ignored {
-        /// The clause as people write it.
-        clause: &'static str,
-    },
+    Ignored { clause: &'static str },
     /// A statement that would need too much stack.
     #[error("the statement nests or chains more than {most} operators, joins or UNIONs")]
-    TooDeep {
-        /// The limit.
-        most: usize,
-    },
+    TooDeep { most: usize },
     /// A statement that would take too long to parse.
     #[error("the statement is nested too deeply")]
     TooNested,
     /// A text that would need too much memory.
     #[error("the text has more than {most} words, signs and values")]
-    TooManyTokens {
-        /// The limit.
-        most: usize,
-    },
-    /// A text with too many statements.
+    TooManyTokens { most: usize },
     #[error("the text has more than {most} statements")]
-    TooManyStatements {
-        /// The limit.
-        most: usize,
-    },
+    TooManyStatements { most: usize },
     /// A statement whose plan would be too large.
     #[error("the statement reads more than {most} tables, counting those of a WITH query each time the query is named")]
-    TooManyTables {
-        /// The limit.
-        most: u64,
-    },
+    TooManyTables { most: u64 },
 }
 
 impl ParseError {

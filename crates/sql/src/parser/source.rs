@@ -114,7 +114,8 @@ pub fn is_complete(text: &str) -> bool {
     }
 }
 
-/// The number of tokens before this word, outside all parentheses and followed by one of these words.
+/// The position of the first token that is this word, is outside all parentheses, and is directly followed by one of these
+/// words.
 pub(super) fn find_outermost(cursor: &Cursor<'_>, word: &str, followed_by: &[&str]) -> Option<usize> {
     let mut depth = 0usize;
     for (position, token) in cursor.rest().iter().enumerate() {

@@ -41,12 +41,12 @@ impl StatementText {
         }
     }
 
-    /// Reads a text from its tokens. The last `n_of_access` of them name the purpose and the recipient, whose values
+    /// Reads a text from its tokens. The last `n_of_pair` of them name the purpose and the recipient, whose values
     /// are hidden here: the log has columns of their own for them.
-    pub(super) fn read(written: &str, tokens: &[TokenWithSpan], n_of_access: usize) -> StatementText {
-        let (statement, access) = tokens.split_at(tokens.len() - n_of_access);
+    pub(super) fn read(written: &str, tokens: &[TokenWithSpan], n_of_pair: usize) -> StatementText {
+        let (statement, pair) = tokens.split_at(tokens.len() - n_of_pair);
         let mut structure = shown(statement, is_literal);
-        for clause in access.chunks(2) {
+        for clause in pair.chunks(2) {
             write!(structure, " {} ?", clause[0].token).expect("a text takes everything");
         }
         StatementText { written: written.to_owned(), structure, n_tokens: tokens.len() }

@@ -26,9 +26,9 @@ fn problem(sql: &str) -> String {
     }
 }
 
-fn access(sql: &str) -> (Option<String>, Option<String>) {
-    let access = one(sql).access;
-    (access.purpose, access.recipient)
+fn pair(sql: &str) -> (Option<String>, Option<String>) {
+    let pair = one(sql).pair;
+    (pair.purpose, pair.recipient)
 }
 
 const VIEW: &str = "CREATE ANONYMIZATION_VIEW v ON SELECT name, zip, disease FROM patient WITH ANONYMIZATION_ID name \
@@ -66,10 +66,10 @@ fn purpose_and_recipient_stand_at_the_end_in_any_order() {
         "WITH c AS (SELECT 1) SELECT * FROM c PURPOSE research RECIPIENT lab",
         "SELECT a FROM t UNION SELECT b FROM u PURPOSE research RECIPIENT lab",
     ] {
-        assert_eq!(access(sql), both, "{sql}");
+        assert_eq!(pair(sql), both, "{sql}");
     }
-    assert_eq!(access("SELECT * FROM t PURPOSE Research"), (Some("Research".to_owned()), None));
-    assert_eq!(access("SELECT * FROM t RECIPIENT 'the lab'"), (None, Some("the lab".to_owned())));
+    assert_eq!(pair("SELECT * FROM t PURPOSE Research"), (Some("Research".to_owned()), None));
+    assert_eq!(pair("SELECT * FROM t RECIPIENT 'the lab'"), (None, Some("the lab".to_owned())));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn purpose_and_recipient_are_names_like_any_other() {
         "SELECT 'PURPOSE x RECIPIENT y'",
         "SELECT 1 -- PURPOSE x",
     ] {
-        assert_eq!(access(sql), (None, None), "{sql}");
+        assert_eq!(pair(sql), (None, None), "{sql}");
     }
 }
 

@@ -7,82 +7,24 @@
 pub enum PolicyError {
     /// A column that REFERENCES names does not exist.
     #[error("table '{table}' has no column '{column}'")]
-    NoColumn {
-        /// The table of choices.
-        table: String,
-        /// The column.
-        column: String,
-    },
+    NoColumn { table: String, column: String },
     /// Several columns have the same name except for case.
     #[error("table '{table}' has several columns '{column}'")]
-    SeveralColumns {
-        /// The table of choices.
-        table: String,
-        /// The column.
-        column: String,
-    },
-    /// A column has a type that can't be used.
+    SeveralColumns { table: String, column: String },
     #[error("table '{table}', column '{column}': expected {expected}, found the type {found}")]
-    WrongType {
-        /// The table of choices.
-        table: String,
-        /// The column.
-        column: String,
-        /// What the column must contain.
-        expected: &'static str,
-        /// The type of the column.
-        found: String,
-    },
-    /// Some rows can't be understood.
+    WrongType { table: String, column: String, expected: &'static str, found: String },
     #[error("table '{table}', column '{column}': {fault} in {}", place(*.n_rows, *.first_row))]
-    Rows {
-        /// The table of choices.
-        table: String,
-        /// The column.
-        column: String,
-        /// The mistake.
-        fault: PolicyRowError,
-        /// The number of rows with this mistake.
-        n_rows: usize,
-        /// The number of the first such row, from 1.
-        first_row: usize,
-    },
-    /// The statement has no purpose.
+    Rows { table: String, column: String, fault: PolicyRowError, n_rows: usize, first_row: usize },
     #[error("a purpose is needed")]
-    NoPurpose {
-        /// The known purposes.
-        known: Vec<String>,
-    },
-    /// The statement has no recipient.
+    NoPurpose { known: Vec<String> },
     #[error("a recipient is needed")]
-    NoRecipient {
-        /// The known recipients.
-        known: Vec<String>,
-    },
-    /// Nobody made a choice for the purpose.
+    NoRecipient { known: Vec<String> },
     #[error("nobody allows anything for the purpose '{given}'")]
-    UnknownPurpose {
-        /// The purpose.
-        given: String,
-        /// The known purposes.
-        known: Vec<String>,
-    },
-    /// Nobody made a choice for the recipient.
+    UnknownPurpose { given: String, known: Vec<String> },
     #[error("nobody allows anything to the recipient '{given}'")]
-    UnknownRecipient {
-        /// The recipient.
-        given: String,
-        /// The known recipients.
-        known: Vec<String>,
-    },
-    /// Nobody made a choice for this purpose together with this recipient.
+    UnknownRecipient { given: String, known: Vec<String> },
     #[error("nobody allows anything for the purpose '{purpose}' to the recipient '{recipient}'")]
-    UnknownPair {
-        /// The purpose.
-        purpose: String,
-        /// The recipient.
-        recipient: String,
-    },
+    UnknownPair { purpose: String, recipient: String },
 }
 
 /// A mistake in rows of a table of choices.
@@ -92,19 +34,14 @@ pub enum PolicyRowError {
     /// The person, purpose or recipient is NULL.
     #[error("NULL")]
     Null,
-    /// The k is not valid.
     #[error("not a whole number from 0")]
     NoWholeNumber,
-    /// The level is not valid.
     #[error("not a level from 0 to 255")]
     NoLevel,
-    /// The opt-in is neither true nor false.
     #[error("neither true nor false")]
     NoTruth,
-    /// The last day is not a date.
     #[error("not a date")]
     NoDate,
-    /// The person has another row for the same purpose and recipient.
     #[error("a second choice of the same person, purpose and recipient")]
     SecondChoice,
 }

@@ -54,7 +54,7 @@ use super::EVERYBODY;
 
 /// Values for what the policy file leaves out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ImportDefaults {
+pub(crate) struct ImportDefaults {
     /// The column that names persons.
     pub person: Option<String>,
     /// The k to use if the file has none.
@@ -75,27 +75,14 @@ pub struct ImportError {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportFault {
-    /// The file can't be read.
     #[error("can't be read: {0}")]
     File(Arc<std::io::Error>),
-    /// The file is of another kind.
     #[error("neither TOML nor P3P")]
     Kind,
-    /// The text is not valid.
     #[error("line {line}: {what}")]
-    Syntax {
-        /// The line, from 1.
-        line: usize,
-        /// What is wrong.
-        what: String,
-    },
-    /// A policy has no k.
+    Syntax { line: usize, what: String },
     #[error("policy {position} has no k")]
-    NoK {
-        /// The policy's position, from 1.
-        position: usize,
-    },
-    /// Some policies have the key, and others do not.
+    NoK { position: usize },
     #[error("some policies have a {key}, others have none")]
     Mixed {
         /// `purpose` or `recipient`.
@@ -103,34 +90,16 @@ pub enum ImportFault {
     },
     /// There are two policies for one purpose and recipient, or two exceptions for one person.
     #[error("policy {position} repeats the purpose, recipient and person of an earlier one")]
-    Twice {
-        /// The policy's position, from 1.
-        position: usize,
-    },
+    Twice { position: usize },
     /// A number of days is too large.
     #[error("a retention ends beyond the year 9999")]
     TooLong,
-    /// The length of a retention is not known.
     #[error("the retention '{name}' has no definite length")]
-    Retention {
-        /// P3P's name.
-        name: String,
-    },
-    /// A statement lacks an element.
+    Retention { name: String },
     #[error("line {line}: the STATEMENT has no {element}")]
-    Statement {
-        /// The line where the statement begins, from 1.
-        line: usize,
-        /// The missing element.
-        element: &'static str,
-    },
-    /// Two columns of the table of choices would have the same name.
+    Statement { line: usize, element: &'static str },
     #[error("the table of choices would have two columns '{column}'")]
-    SameColumn {
-        /// The name.
-        column: String,
-    },
-    /// The file has no policy.
+    SameColumn { column: String },
     #[error("the file has no policy")]
     Empty,
 }
@@ -184,7 +153,11 @@ struct ImportedRow {
 ///
 /// # Errors
 /// If the file is not valid, or leaves open what must not be guessed.
-pub fn import_policy(path: &Path, defaults: &ImportDefaults, today: NaiveDate) -> Result<RecordBatch, ImportError> {
+pub(crate) fn import_policy(
+    path: &Path,
+    defaults: &ImportDefaults,
+    today: NaiveDate,
+) -> Result<RecordBatch, ImportError> {
     let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
     let (person, rows) = match extension.as_str() {
         "toml" => toml::read(path, defaults, today)?,

@@ -21,7 +21,8 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit}
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use crate::parser::Access;
+use super::Pair;
+use crate::role::Role;
 
 /// How many entries are kept in memory.
 const MOST_KEPT: usize = 10_000;
@@ -63,17 +64,15 @@ struct LogFile {
 
 /// The record of one statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogEntry {
-    /// The time.
+pub(crate) struct LogEntry {
     pub time: DateTime<Utc>,
-    /// The role: `owner` or `analyst`.
-    pub role: String,
+    pub role: Role,
     /// The user, if somebody had logged in.
     pub login: Option<String>,
     /// The statement without its literals.
     pub statement: String,
     /// The purpose and the recipient.
-    pub access: Access,
+    pub pair: Pair,
     /// The views that the statement read.
     pub views: Vec<UsedView>,
     /// How the statement ended.
@@ -82,16 +81,15 @@ pub struct LogEntry {
 
 /// A view that a statement read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UsedView {
+pub(crate) struct UsedView {
     /// The view.
     pub name: String,
-    /// Its version.
     pub version: u64,
 }
 
 /// How a statement ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogOutcome {
+pub(crate) enum LogOutcome {
     /// The statement was answered, or the answer began: see [`LogOutcome::BrokenOff`].
     Answered,
     /// Something failed after the statement had been recorded: its answer was not sent completely, or its change may
@@ -107,7 +105,7 @@ pub enum LogOutcome {
 
 impl LogOutcome {
     /// The word for it in the log.
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             LogOutcome::Answered => "answered",
             LogOutcome::BrokenOff => "broke off",
@@ -119,43 +117,35 @@ impl LogOutcome {
 }
 
 impl LogEntry {
-    /// An entry for a statement, whose text must not contain literals.
-    pub fn new(time: DateTime<Utc>, role: &str, statement: &str, access: &Access, outcome: LogOutcome) -> Self {
-        let access = Access {
-            purpose: access.purpose.as_deref().map(shortened),
-            recipient: access.recipient.as_deref().map(shortened),
+    /// An entry without a statement.
+    pub(crate) fn new(
+        time: DateTime<Utc>,
+        role: Role,
+        login: Option<&str>,
+        pair: &Pair,
+        outcome: LogOutcome,
+    ) -> LogEntry {
+        let pair = Pair {
+            purpose: pair.purpose.as_deref().map(shortened),
+            recipient: pair.recipient.as_deref().map(shortened),
         };
-        let (role, statement) = (role.to_owned(), shortened(statement));
-        LogEntry { time, role, login: None, statement, access, views: Vec::new(), outcome }
+        let login = login.map(str::to_owned);
+        LogEntry { time, role, login, statement: String::new(), pair, views: Vec::new(), outcome }
     }
 
     /// Sets the statement, whose text must not contain literals.
     #[must_use]
-    pub fn saying(mut self, statement: &str) -> Self {
+    pub(crate) fn saying(mut self, statement: &str) -> Self {
         self.statement = shortened(statement);
         self
     }
 
     /// The approximate size of the entry in bytes.
     fn n_bytes(&self) -> usize {
-        let texts = [&self.access.purpose, &self.access.recipient, &self.login].into_iter().flatten();
+        let texts = [&self.pair.purpose, &self.pair.recipient, &self.login].into_iter().flatten();
         let views = self.views.iter().map(|view| &view.name);
-        let texts = texts.chain(views).chain([&self.statement, &self.role]);
+        let texts = texts.chain(views).chain([&self.statement]);
         texts.map(|text| text.len() + size_of::<UsedView>()).sum::<usize>() + size_of::<LogEntry>()
-    }
-
-    /// Sets the user.
-    #[must_use]
-    pub fn by(mut self, login: Option<&str>) -> Self {
-        self.login = login.map(str::to_owned);
-        self
-    }
-
-    /// Sets the views that the statement read.
-    #[must_use]
-    pub fn reading(mut self, views: Vec<UsedView>) -> Self {
-        self.views = views;
-        self
     }
 
     /// `patients 3, visits 1`.
@@ -168,11 +158,11 @@ impl LogEntry {
             self.views.iter().map(|view| json!({ "name": view.name, "version": view.version })).collect();
         json!({
             "time": self.time.to_rfc3339_opts(SecondsFormat::Micros, true),
-            "role": self.role,
+            "role": self.role.word(),
             "login": self.login,
             "statement": self.statement,
-            "purpose": self.access.purpose,
-            "recipient": self.access.recipient,
+            "purpose": self.pair.purpose,
+            "recipient": self.pair.recipient,
             "views": views,
             "outcome": self.outcome.word(),
         })
@@ -214,7 +204,7 @@ impl ComplianceLog {
     /// # Errors
     /// If the file can't be written. The entry is in memory nevertheless. A caller that must not answer without a
     /// record must refuse the statement then.
-    pub fn record(&mut self, entry: LogEntry) -> io::Result<()> {
+    pub(crate) fn record(&mut self, entry: LogEntry) -> io::Result<()> {
         self.write(entry, Flushed::Later)
     }
 
@@ -222,16 +212,13 @@ impl ComplianceLog {
     ///
     /// # Errors
     /// If the file can't be written. The change must not be committed then.
-    pub fn record_ahead(&mut self, entry: LogEntry) -> io::Result<()> {
+    pub(crate) fn record_ahead(&mut self, entry: LogEntry) -> io::Result<()> {
         self.write(entry, Flushed::Now)
     }
 
     /// Adds an entry for something that has already happened. If the file can't be written, the entry is written later,
     /// before any other. It is lost only if the process ends before that.
-    ///
-    /// # Errors
-    /// If the file can't be written.
-    pub fn record_or_owe(&mut self, entry: LogEntry) -> io::Result<()> {
+    pub(crate) fn record_or_owe(&mut self, entry: LogEntry) -> io::Result<()> {
         let written = self.write(entry.clone(), Flushed::Now);
         if written.is_err() {
             self.owed.push_back(entry);
@@ -262,7 +249,7 @@ impl ComplianceLog {
     }
 
     /// The columns of [`ComplianceLog::to_batch`].
-    pub fn schema() -> SchemaRef {
+    pub(crate) fn schema() -> SchemaRef {
         let text = |name: &str, nullable| Field::new(name, DataType::Utf8, nullable);
         let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
         Arc::new(Schema::new(vec![
@@ -278,7 +265,7 @@ impl ComplianceLog {
     }
 
     /// The entries in memory as rows, oldest first.
-    pub fn to_batch(&self) -> RecordBatch {
+    pub(crate) fn to_batch(&self) -> RecordBatch {
         type Entries = VecDeque<LogEntry>;
         fn texts<'e, T: AsRef<str>>(entries: &'e Entries, text: impl Fn(&'e LogEntry) -> Option<T>) -> ArrayRef {
             Arc::new(entries.iter().map(text).collect::<StringArray>())
@@ -287,11 +274,11 @@ impl ComplianceLog {
         let times = entries.iter().map(|entry| entry.time.timestamp_micros());
         let columns: Vec<ArrayRef> = vec![
             Arc::new(TimestampMicrosecondArray::from_iter_values(times).with_timezone("UTC")),
-            texts(entries, |entry| Some(entry.role.as_str())),
+            texts(entries, |entry| Some(entry.role.word())),
             texts(entries, |entry| entry.login.as_deref()),
             texts(entries, |entry| Some(entry.statement.as_str())),
-            texts(entries, |entry| entry.access.purpose.as_deref()),
-            texts(entries, |entry| entry.access.recipient.as_deref()),
+            texts(entries, |entry| entry.pair.purpose.as_deref()),
+            texts(entries, |entry| entry.pair.recipient.as_deref()),
             texts(entries, |entry| Some(entry.render_views())),
             texts(entries, |entry| Some(entry.outcome.word())),
         ];
@@ -340,10 +327,11 @@ mod tests {
     use crate::parser::StatementText;
 
     fn entry(text: &str) -> LogEntry {
-        let access = Access { purpose: Some("Treatment".to_owned()), recipient: None };
+        let pair = Pair { purpose: Some("Treatment".to_owned()), recipient: None };
         let time = DateTime::from_timestamp(0, 0).unwrap();
-        LogEntry::new(time, "analyst", &StatementText::of(text).structure, &access, LogOutcome::Answered)
-            .reading(vec![UsedView { name: "patients".to_owned(), version: 3 }])
+        let views = vec![UsedView { name: "patients".to_owned(), version: 3 }];
+        LogEntry { views, ..LogEntry::new(time, Role::Analyst, None, &pair, LogOutcome::Answered) }
+            .saying(&StatementText::of(text).structure)
     }
 
     #[test]
@@ -385,7 +373,7 @@ mod tests {
         assert!(one.statement.len() < MOST_OF_TEXT + 200, "{}", one.statement.len());
         for _ in 0..MOST_KEPT {
             let mut long = one.clone();
-            long.access.purpose = Some("p".repeat(MOST_OF_TEXT));
+            long.pair.purpose = Some("p".repeat(MOST_OF_TEXT));
             log.record(long).unwrap();
         }
         let kept: usize = log.entries.iter().map(|entry| entry.statement.len()).sum();

@@ -18,14 +18,14 @@ impl Policies {
     ///
     /// # Errors
     /// If a column is missing or has a wrong type, or rows can't be understood. The error counts such rows.
-    pub fn read(
+    pub(crate) fn read(
         batches: &[RecordBatch],
         reference: &PolicyReference,
         view_columns: &[String],
     ) -> Result<Policies, PolicyError> {
         let mut reader = PolicyReader::new(reference, view_columns);
         for batch in batches {
-            let columns = Columns::find(batch, reference, view_columns)?;
+            let columns = ChoiceColumns::find(batch, reference, view_columns)?;
             reader.add(&columns, batch.num_rows());
         }
         reader.finish()
@@ -54,7 +54,7 @@ pub(crate) fn unused_choices<'a>(names: impl Iterator<Item = &'a str>, view_colu
 }
 
 /// The columns of one batch by their meaning.
-struct Columns {
+struct ChoiceColumns {
     person: StringArray,
     purpose: Option<StringArray>,
     recipient: Option<StringArray>,
@@ -78,9 +78,9 @@ impl<A: Array> Understood<A> {
     }
 }
 
-impl Columns {
+impl ChoiceColumns {
     fn find(batch: &RecordBatch, reference: &PolicyReference, view_columns: &[String]) -> Result<Self, PolicyError> {
-        let table = Table { batch, name: reference.table.to_string() };
+        let table = ChoiceTable { batch, name: reference.table.to_string() };
         let level = match &reference.level_column {
             Some(column) => Some(table.whole_numbers(column)?),
             None => None,
@@ -95,7 +95,7 @@ impl Columns {
             });
             until.push(table.until(&format!("{column}_until"))?);
         }
-        Ok(Columns {
+        Ok(ChoiceColumns {
             person: table.texts(&reference.person_column)?,
             purpose: table.optional_texts("purpose")?,
             recipient: table.optional_texts("recipient")?,
@@ -107,12 +107,12 @@ impl Columns {
     }
 }
 
-struct Table<'b> {
+struct ChoiceTable<'b> {
     batch: &'b RecordBatch,
     name: String,
 }
 
-impl Table<'_> {
+impl ChoiceTable<'_> {
     fn column(&self, column: &str) -> Result<Option<ArrayRef>, PolicyError> {
         let schema = self.batch.schema();
         let is_it = |position: &usize| schema.field(*position).name().eq_ignore_ascii_case(column);
@@ -230,7 +230,7 @@ impl Spellings {
     fn number(&mut self, text: &str) -> u32 {
         let number = self.names.number(text);
         if number as usize == self.same_as.len() {
-            let first = (0..number).find(|&known| is_same(Some(self.names.texts().get(known)), text));
+            let first = (0..number).find(|&known| is_same(self.names.texts().get(known), text));
             self.same_as.push(first.unwrap_or(number));
         }
         self.same_as[number as usize]
@@ -276,7 +276,7 @@ impl<'r> PolicyReader<'r> {
         }
     }
 
-    fn add(&mut self, columns: &Columns, n_rows: usize) {
+    fn add(&mut self, columns: &ChoiceColumns, n_rows: usize) {
         self.policies.has_purposes |= columns.purpose.is_some();
         self.policies.has_recipients |= columns.recipient.is_some();
         for row in 0..n_rows {
@@ -286,7 +286,7 @@ impl<'r> PolicyReader<'r> {
     }
 
     /// Adds one row. If it has mistakes, counts them and ignores the row.
-    fn add_row(&mut self, columns: &Columns, row: usize) {
+    fn add_row(&mut self, columns: &ChoiceColumns, row: usize) {
         let reference = self.reference;
         let person = cell(&columns.person, row);
         let purpose = columns.purpose.as_ref().map(|column| cell(column, row));
@@ -336,7 +336,7 @@ impl<'r> PolicyReader<'r> {
     }
 
     /// The last day on which a column may be shown.
-    fn last_day(&mut self, columns: &Columns, column: usize, row: usize) -> i32 {
+    fn last_day(&mut self, columns: &ChoiceColumns, column: usize, row: usize) -> i32 {
         let (opt_in, until) = (columns.opt_in[column].as_ref(), columns.until[column].as_ref());
         if opt_in.is_some_and(|opt_in| opt_in.is_mistake(row)) {
             self.count(&format!("{}_op", self.view_columns[column]), PolicyRowError::NoTruth);

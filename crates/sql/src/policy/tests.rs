@@ -19,6 +19,10 @@ fn reference() -> PolicyReference {
     }
 }
 
+fn stated(purpose: Option<&str>, recipient: Option<&str>) -> Pair {
+    Pair { purpose: purpose.map(str::to_owned), recipient: recipient.map(str::to_owned) }
+}
+
 fn view_columns() -> Vec<String> {
     ["name", "birth", "zipcode", "disease"].map(str::to_owned).to_vec()
 }
@@ -68,7 +72,7 @@ fn shown(policies: &Policies, pair: PairId, person: u32, today: &str) -> Vec<boo
 #[test]
 fn the_choices_of_the_paper_are_read() {
     let policies = read(&[patients()]).unwrap();
-    let pair = policies.pair(Some("treatment"), Some("NURSE")).unwrap();
+    let pair = policies.pair(&stated(Some("treatment"), Some("NURSE"))).unwrap();
     let p3 = policies.person("P3").unwrap();
     assert_eq!((policies.n_persons(), policies.pairs().len(), policies.k(p3)), (5, 1, 3));
     let choice = policies.choice(pair, p3).unwrap();
@@ -95,7 +99,8 @@ fn k_is_the_largest_over_all_pairs_and_each_pairs_own() {
     ])])
     .unwrap();
     let (a, b) = (policies.person("a").unwrap(), policies.person("b").unwrap());
-    let (x, y) = (policies.pair(Some("x"), None).unwrap(), policies.pair(Some("Y"), Some("anybody")).unwrap());
+    let (x, y) =
+        (policies.pair(&stated(Some("x"), None)).unwrap(), policies.pair(&stated(Some("Y"), Some("anybody"))).unwrap());
     assert_eq!((policies.k(a), policies.k(b)), (7, 0));
     assert_eq!((policies.k_for(x, a), policies.k_for(y, a)), (Some(2), Some(7)));
     assert_eq!((policies.k_for(x, b), policies.k_for(y, b)), (Some(0), None));
@@ -112,7 +117,7 @@ fn everybody_else_has_the_choice_of_the_star() {
     ])])
     .unwrap();
     let (a, other) = (policies.person("a").unwrap(), policies.person("nobody knows").unwrap());
-    let (x, y) = (policies.pair(Some("x"), None).unwrap(), policies.pair(Some("y"), None).unwrap());
+    let (x, y) = (policies.pair(&stated(Some("x"), None)).unwrap(), policies.pair(&stated(Some("y"), None)).unwrap());
     assert_eq!((policies.k_for(x, a), policies.k_for(x, other)), (Some(2), Some(5)));
     assert_eq!((policies.k_for(y, a), policies.k_for(y, other)), (Some(9), Some(9)));
     assert_eq!((policies.k(a), policies.k(other)), (9, 9));
@@ -130,7 +135,7 @@ fn a_cell_is_shown_up_to_its_last_day() {
         ("zipcode_op", Arc::new(BooleanArray::from(vec![Some(false), Some(true)]))),
     ])])
     .unwrap();
-    let pair = policies.pair(None, None).unwrap();
+    let pair = policies.pair(&stated(None, None)).unwrap();
     let (a, b) = (policies.person("a").unwrap(), policies.person("b").unwrap());
     assert_eq!(shown(&policies, pair, a, "2026-06-30"), [true, true, false, true]);
     assert_eq!(shown(&policies, pair, a, "2026-07-01"), [true, false, false, true]);
@@ -149,7 +154,7 @@ fn numbers_and_words_say_yes_and_no() {
         ("zipcode_op", texts(&["No", "YES", "NULL"])),
     ])])
     .unwrap();
-    let pair = policies.pair(None, None).unwrap();
+    let pair = policies.pair(&stated(None, None)).unwrap();
     assert_eq!(shown(&policies, pair, 0, "2026-01-01"), [true, false, false, true]);
     assert_eq!(shown(&policies, pair, 1, "2026-01-01"), [true, true, true, true]);
     assert_eq!(shown(&policies, pair, 2, "2026-01-01"), [true, true, false, true]);
@@ -245,7 +250,7 @@ fn purposes_and_recipients_are_asked_for_by_name() {
     .unwrap();
     assert_eq!(policies.pairs().len(), 2);
     let problem = |purpose, recipient| {
-        let problem = policies.pair(purpose, recipient).unwrap_err();
+        let problem = policies.pair(&stated(purpose, recipient)).unwrap_err();
         format!("{problem}\n{}", problem.hint().unwrap_or_default())
     };
     insta::assert_snapshot!(problem(None, Some("nurse")), @r"

@@ -46,9 +46,6 @@ impl<'c> PostgresCells<'c> {
     }
 
     /// Adds a value.
-    ///
-    /// # Errors
-    /// If the column's type here can't hold the value.
     pub(super) fn push(&mut self, sent: Option<SentCell<'_>>) -> Result<(), PostgresError> {
         let raw = sent.map(|SentCell(raw)| raw);
         self.append(raw).map_err(|what| PostgresError::Value { column: self.column.name.clone(), what })

@@ -26,7 +26,7 @@ pub(super) type Parameter = (Box<dyn ToSql + Sync + Send>, Type);
 
 /// The values of a statement's comparisons.
 #[derive(Clone)]
-enum Value {
+enum SentValue {
     One(String),
     Many(Vec<String>),
 }
@@ -35,7 +35,7 @@ enum Value {
 #[derive(Clone, Default)]
 pub(super) struct Conditions {
     clauses: Vec<String>,
-    values: Vec<Value>,
+    values: Vec<SentValue>,
 }
 
 impl Conditions {
@@ -66,10 +66,10 @@ impl Conditions {
 
     /// The values of the statement.
     pub(super) fn parameters(&self) -> Vec<Parameter> {
-        let parameter = |value: &Value| -> Parameter {
+        let parameter = |value: &SentValue| -> Parameter {
             match value {
-                Value::One(text) => (Box::new(text.clone()), Type::TEXT),
-                Value::Many(texts) => (Box::new(texts.clone()), Type::TEXT_ARRAY),
+                SentValue::One(text) => (Box::new(text.clone()), Type::TEXT),
+                SentValue::Many(texts) => (Box::new(texts.clone()), Type::TEXT_ARRAY),
             }
         };
         self.values.iter().map(parameter).collect()
@@ -117,13 +117,13 @@ impl Conditions {
                     (DataType::Utf8, _, Encoding::Other) => return None,
                     _ => "",
                 };
-                let place = self.note(Value::One(text_of(value, encoding)?));
+                let place = self.note(SentValue::One(text_of(value, encoding)?));
                 Some(format!("{compared}{by_bytes} {sign} ${place}::text::{cast}"))
             }
             Test::In(values) => {
                 let cast = cast_of(&column.data_type)?;
                 let texts = values.iter().map(|value| text_of(value, encoding)).collect::<Option<Vec<String>>>()?;
-                let place = self.note(Value::Many(texts));
+                let place = self.note(SentValue::Many(texts));
                 Some(format!("{compared} = ANY (${place}::text[]::{cast}[])"))
             }
             Test::IsNull => Some(format!("{compared} IS NULL")),
@@ -132,7 +132,7 @@ impl Conditions {
     }
 
     /// Adds a value, and returns the number of its parameter.
-    fn note(&mut self, value: Value) -> usize {
+    fn note(&mut self, value: SentValue) -> usize {
         self.values.push(value);
         self.values.len()
     }

@@ -7,121 +7,42 @@ use std::path::PathBuf;
 /// Why a table of a PostgreSQL server can't be created or read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the variants and fields are")]
 pub enum PostgresError {
-    /// The location is not valid.
     #[error("the location of a PostgreSQL table {fault}")]
-    Location {
-        /// The fault.
-        fault: &'static str,
-    },
-    /// The location contains a password.
+    Location { fault: &'static str },
     #[error("the location of a PostgreSQL table must not contain a password, because the location is stored and shown")]
     PasswordInLocation,
-    /// There is no such option.
     #[error("a PostgreSQL table has no option '{name}'")]
-    Option {
-        /// Its name.
-        name: String,
-    },
-    /// The statement lists columns.
+    Option { name: String },
     #[error("the columns of a PostgreSQL table can't be listed: they are read from the server")]
     ColumnsGiven,
-    /// A file can't be used.
     #[error("'{}' can't be used: {fault}", .file.display())]
-    File {
-        /// The file.
-        file: PathBuf,
-        /// The reason.
-        fault: &'static str,
-    },
-    /// The server can't be reached.
+    File { file: PathBuf, fault: &'static str },
     #[error("the PostgreSQL server {server} can't be reached: {kind}")]
-    Unreachable {
-        /// Host and port.
-        server: String,
-        /// The kind of failure.
-        kind: io::ErrorKind,
-    },
-    /// The server can't prove its identity.
+    Unreachable { server: String, kind: io::ErrorKind },
     #[error("the PostgreSQL server {server} has no valid TLS certificate")]
-    Untrusted {
-        /// Host and port.
-        server: String,
-    },
-    /// The server wants a password, and none is known.
+    Untrusted { server: String },
     #[error("the PostgreSQL server {server} wants a password for user '{user}', and none was found")]
-    NoPassword {
-        /// Host and port.
-        server: String,
-        /// The user.
-        user: String,
-    },
+    NoPassword { server: String, user: String },
     /// The password or the user is wrong, or the server does not accept connections from here.
     #[error("the PostgreSQL server {server} refused the login of user '{user}'")]
-    Rejected {
-        /// Host and port.
-        server: String,
-        /// The user.
-        user: String,
-    },
-    /// The database does not exist.
+    Rejected { server: String, user: String },
     #[error("the PostgreSQL server {server} has no database '{database}'")]
-    UnknownDatabase {
-        /// Host and port.
-        server: String,
-        /// Its name.
-        database: String,
-    },
-    /// The table does not exist.
+    UnknownDatabase { server: String, database: String },
     #[error("there is no table '{schema}.{table}' on the PostgreSQL server")]
-    UnknownTable {
-        /// Its schema.
-        schema: String,
-        /// Its name.
-        table: String,
-    },
-    /// The user may not read the table.
+    UnknownTable { schema: String, table: String },
     #[error("user '{user}' may not read '{schema}.{table}' on the PostgreSQL server")]
-    NotAllowed {
-        /// The user.
-        user: String,
-        /// The table's schema.
-        schema: String,
-        /// The table.
-        table: String,
-    },
-    /// The type of a column is not supported.
+    NotAllowed { user: String, schema: String, table: String },
     #[error("column '{column}' has the type {data_type}, which is not supported in PostgreSQL tables")]
-    UnsupportedType {
-        /// The column.
-        column: String,
-        /// The type on the server.
-        data_type: String,
-    },
+    UnsupportedType { column: String, data_type: String },
     /// The column's type here can't hold a value.
     #[error("column '{column}' of the PostgreSQL table contains {what}")]
-    Value {
-        /// The column.
-        column: String,
-        /// The kind of value.
-        what: &'static str,
-    },
-    /// The table has changed.
+    Value { column: String, what: &'static str },
     #[error("the columns of '{schema}.{table}' on the PostgreSQL server have changed")]
-    Changed {
-        /// Its schema.
-        schema: String,
-        /// Its name.
-        table: String,
-    },
-    /// Any other error of the server.
+    Changed { schema: String, table: String },
     #[error("the PostgreSQL server {server} fails with SQLSTATE {code}")]
-    Failed {
-        /// Host and port.
-        server: String,
-        /// The code.
-        code: String,
-    },
+    Failed { server: String, code: String },
 }
 
 impl PostgresError {

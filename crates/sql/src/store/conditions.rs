@@ -70,7 +70,7 @@ fn is_of(literal: &ScalarValue, value: &Value, data_type: &DataType) -> bool {
 }
 
 /// A literal as a value of the store.
-pub fn value_of(value: &ScalarValue) -> Option<Value> {
+pub(crate) fn value_of(value: &ScalarValue) -> Option<Value> {
     Some(match value {
         ScalarValue::Boolean(Some(value)) => Value::Boolean(*value),
         ScalarValue::Int8(Some(value)) => Value::Integer((*value).into()),

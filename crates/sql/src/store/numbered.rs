@@ -14,7 +14,7 @@ use super::StoredTable;
 ///
 /// # Errors
 /// If the statement reads other tables than the one that it changes.
-pub fn numbered(plan: &LogicalPlan) -> Result<LogicalPlan> {
+pub(crate) fn numbered(plan: &LogicalPlan) -> Result<LogicalPlan> {
     let below = |input: &Arc<LogicalPlan>| numbered(input).map(LogicalPlanBuilder::from);
     match plan {
         LogicalPlan::TableScan(scan) => {
@@ -41,7 +41,7 @@ pub fn numbered(plan: &LogicalPlan) -> Result<LogicalPlan> {
 ///
 /// # Errors
 /// As [`numbered`].
-pub fn numbers_and(columns: &[String], plan: &LogicalPlan) -> Result<LogicalPlan> {
+pub(crate) fn numbers_and(columns: &[String], plan: &LogicalPlan) -> Result<LogicalPlan> {
     let numbered = numbered(plan)?;
     let is_read = |name: &String| name == ROW_NUMBER || columns.contains(name);
     let read = numbered.schema().iter().filter(|(_, field)| is_read(field.name()));

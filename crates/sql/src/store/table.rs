@@ -17,7 +17,7 @@ use super::scan::stored_scan;
 
 /// A table of the store.
 #[derive(Clone)]
-pub struct StoredTable {
+pub(crate) struct StoredTable {
     store: Store,
     description: Arc<TableDescription>,
     schema: SchemaRef,
@@ -40,8 +40,7 @@ impl fmt::Debug for StoredTable {
 }
 
 impl StoredTable {
-    /// The table with this description.
-    pub fn new(store: Store, description: TableDescription) -> StoredTable {
+    pub(crate) fn new(store: Store, description: TableDescription) -> StoredTable {
         let fields: Vec<Field> = description.columns.iter().map(ColumnDescription::field).collect();
         let position = |name: &String| description.columns.iter().position(|column| column.name == *name);
         let key: Option<Vec<usize>> = description.primary_key.iter().map(position).collect();
@@ -57,15 +56,14 @@ impl StoredTable {
 
     /// The same table with the row numbers as the last column.
     #[must_use]
-    pub fn with_row_numbers(&self) -> StoredTable {
+    pub(crate) fn with_row_numbers(&self) -> StoredTable {
         let number = Field::new(ROW_NUMBER, DataType::Int64, false);
         let fields = self.schema.fields().iter().map(|field| field.as_ref().clone()).chain([number]);
         let schema = Schema::new(fields.collect::<Vec<_>>()).into();
         StoredTable { schema, numbering: Numbering::With, ..self.clone() }
     }
 
-    /// The description of the table.
-    pub fn description(&self) -> &TableDescription {
+    pub(crate) fn description(&self) -> &TableDescription {
         &self.description
     }
 }

@@ -45,7 +45,7 @@ struct LabelColumn {
 }
 
 /// The labels or classes that satisfy one comparison.
-enum Found {
+enum Satisfying {
     /// These labels of a column, ascending, and perhaps a missing label.
     Labels { column: usize, ids: Vec<u32>, null: bool },
     /// The classes marked here.
@@ -166,26 +166,26 @@ impl ClassLabels {
         Ok(chosen)
     }
 
-    fn find(&self, definition: &Definition, comparison: &LabelComparison) -> Result<Option<Found>> {
+    fn find(&self, definition: &Definition, comparison: &LabelComparison) -> Result<Option<Satisfying>> {
         let Some(column) = comparison.only_column(definition) else {
             let labels = Labels((0..self.quasi.len()).map(|at| (self.labels(at), Cow::from(self.ids(at)))).collect());
-            return Ok(labels.satisfying(definition, comparison)?.map(Found::Classes));
+            return Ok(labels.satisfying(definition, comparison)?.map(Satisfying::Classes));
         };
         if let Some(ids) = self.columns[column].find_values(comparison) {
-            return Ok(Some(Found::Labels { column, ids, null: false }));
+            return Ok(Some(Satisfying::Labels { column, ids, null: false }));
         }
         let found = comparison.of_labels(definition, column, self.labels(column))?;
         Ok(found.map(|mut found| {
             let null = found.pop().unwrap_or(true);
             let ids = (0..).zip(found).filter(|&(_, found)| found).map(|(id, _)| id).collect();
-            Found::Labels { column, ids, null }
+            Satisfying::Labels { column, ids, null }
         }))
     }
 
-    fn holds(&self, found: &Found, class: u32) -> bool {
+    fn holds(&self, found: &Satisfying, class: u32) -> bool {
         match found {
-            Found::Classes(classes) => classes[class as usize],
-            Found::Labels { column, ids, null } => match self.columns[*column].of_class[class as usize] {
+            Satisfying::Classes(classes) => classes[class as usize],
+            Satisfying::Labels { column, ids, null } => match self.columns[*column].of_class[class as usize] {
                 NULL => *null,
                 id => ids.binary_search(&id).is_ok(),
             },
@@ -193,8 +193,8 @@ impl ClassLabels {
     }
 
     /// The classes that show one of the found labels, and how many they are; `None` if they are not listed anywhere.
-    fn classes<'f>(&'f self, found: &'f Found) -> Option<(usize, impl Iterator<Item = u32> + 'f)> {
-        let Found::Labels { column, ids, null: false } = found else { return None };
+    fn classes<'f>(&'f self, found: &'f Satisfying) -> Option<(usize, impl Iterator<Item = u32> + 'f)> {
+        let Satisfying::Labels { column, ids, null: false } = found else { return None };
         let lists = ids.iter().map(|&id| &self.columns[*column].classes[id as usize]);
         Some((lists.clone().map(Vec::len).sum(), lists.flatten().copied()))
     }

@@ -11,7 +11,7 @@ use crate::policy::{PairId, Policies};
 
 /// Who reads a view, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Reader {
+pub(crate) struct Reader {
     /// The purpose and recipient; `None` if the view refers to no policies.
     pub pair: Option<PairId>,
     /// The day that retention periods are compared with.

@@ -19,7 +19,7 @@ const MOST_COLUMNS: usize = 64;
 
 /// What a view shows, and whom.
 #[derive(Clone, Debug)]
-pub struct Definition {
+pub(crate) struct Definition {
     /// The view's name.
     pub name: String,
     /// The query, as it was written.
@@ -36,8 +36,7 @@ pub struct Definition {
 
 /// One column of a view.
 #[derive(Clone, Debug)]
-pub struct ViewColumn {
-    /// The name.
+pub(crate) struct ViewColumn {
     pub name: String,
     /// What the column is for.
     pub role: Role,
@@ -51,49 +50,23 @@ pub struct ViewColumn {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DefinitionError {
-    /// Columns of the query that no clause names.
     #[error("columns of the query that no clause names: {}", .columns.join(", "))]
-    WithoutClause {
-        /// Their names.
-        columns: Vec<String>,
-    },
-    /// A clause names columns that the query does not have.
+    WithoutClause { columns: Vec<String> },
     #[error("the query has no column {}", .columns.join(", "))]
-    UnknownColumns {
-        /// Their names.
-        columns: Vec<String>,
-    },
-    /// Columns that several clauses name.
+    UnknownColumns { columns: Vec<String> },
     #[error("columns in more than one clause: {}", .columns.join(", "))]
-    TwoClauses {
-        /// Their names.
-        columns: Vec<String>,
-    },
-    /// Several columns of the query have the same name.
+    TwoClauses { columns: Vec<String> },
     #[error("the query has several columns named {}", .columns.join(", "))]
-    SameName {
-        /// Their names.
-        columns: Vec<String>,
-    },
-    /// No clause says how large classes must be.
+    SameName { columns: Vec<String> },
     #[error("there is neither a K nor a REFERENCES clause: nothing says how many persons must look alike")]
     NoK,
-    /// A requirement on sensitive values, but no sensitive column.
     #[error("L_DIVERSITY and T_CLOSENESS need a column in ANONYMIZATION_SENSITIVE_ATTR")]
     NothingSensitive,
-    /// BLOCK with a partitioner that needs all rows.
     #[error("BLOCK is for datafly; {algorithm} takes all rows together")]
-    BlockOfAnother {
-        /// The partitioner's name.
-        algorithm: &'static str,
-    },
+    BlockOfAnother { algorithm: &'static str },
     /// More columns than refusals have bits.
     #[error("a view has at most {MOST_COLUMNS} columns, and this query has {n_columns}")]
-    TooManyColumns {
-        /// How many the query has.
-        n_columns: usize,
-    },
-    /// Options of materialized views, on a view that is not materialized.
+    TooManyColumns { n_columns: usize },
     #[error("CHANGES and DEPARTURES are for MATERIALIZED anonymization views")]
     NotMaterialized,
     /// A rule whose steps can't be verified.
@@ -101,7 +74,6 @@ pub enum DefinitionError {
         "CHANGES PAPER is not supported any more: a reader who kept an earlier answer learned the values of newcomers"
     )]
     PaperRule,
-    /// PER PURPOSE without policies.
     #[error("PER PURPOSE needs a REFERENCES clause")]
     NoPurposes,
 }
@@ -130,7 +102,7 @@ impl Definition {
     ///
     /// # Errors
     /// All faults.
-    pub fn resolve(statement: &ViewStatement, schema: &Schema) -> Result<Definition, Vec<DefinitionError>> {
+    pub(crate) fn resolve(statement: &ViewStatement, schema: &Schema) -> Result<Definition, Vec<DefinitionError>> {
         let clauses = &statement.clauses;
         let mut problems = Vec::new();
         let mut roles: Vec<(String, Role, Option<String>)> =
@@ -178,7 +150,7 @@ impl Definition {
     }
 
     /// The names of the columns, in order.
-    pub fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         self.columns.iter().map(|column| column.name.clone()).collect()
     }
 
@@ -189,9 +161,6 @@ impl Definition {
     }
 
     /// Rows of the view's query as a table.
-    ///
-    /// # Errors
-    /// If a column can't have its role.
     pub(super) fn private_rows(&self, rows: &RecordBatch, plain: PlainCells) -> Result<PrivateRows, ViewError> {
         let roles: Vec<Role> = self.columns.iter().map(|column| column.role).collect();
         read_rows(rows, &self.name, &roles, Some(self.identifier), plain).map_err(ViewError::Columns)
@@ -214,18 +183,18 @@ impl Definition {
     }
 
     /// Positions of the columns with this role.
-    pub fn with_role(&self, role: Role) -> Vec<usize> {
+    pub(crate) fn with_role(&self, role: Role) -> Vec<usize> {
         (0..self.columns.len()).filter(|&position| self.columns[position].role == role).collect()
     }
 
     /// Whether a column is shown as labels.
-    pub fn is_labelled(&self, position: usize) -> bool {
+    pub(crate) fn is_labelled(&self, position: usize) -> bool {
         let column = &self.columns[position];
         column.role == Role::Quasi || column.role == Role::Sensitive && column.hierarchy.is_some()
     }
 
     /// The columns a reader sees.
-    pub fn schema(&self) -> SchemaRef {
+    pub(crate) fn schema(&self) -> SchemaRef {
         let field = |position: usize| {
             let column = &self.columns[position];
             let data_type = if self.is_labelled(position) { DataType::Utf8 } else { column.data_type.clone() };
@@ -235,12 +204,12 @@ impl Definition {
     }
 
     /// The k of a person whose policy asks for this k; of everybody if the view refers to no policies.
-    pub fn k_of(&self, own: Option<u32>) -> u32 {
+    pub(crate) fn k_of(&self, own: Option<u32>) -> u32 {
         own.unwrap_or(0).max(self.clauses.k.unwrap_or(0))
     }
 
     /// What every class must satisfy, except each person's own k.
-    pub fn requirements(&self) -> Vec<Requirement> {
+    pub(crate) fn requirements(&self) -> Vec<Requirement> {
         let mut requirements = vec![Requirement::K(self.clauses.k.unwrap_or(0).max(SMALLEST_CLASS))];
         for column in self.columns.iter().filter(|column| column.role == Role::Sensitive) {
             requirements.extend(self.sensitive_requirements(&column.name));
@@ -249,7 +218,7 @@ impl Definition {
     }
 
     /// The requirements on a sensitive column.
-    pub fn sensitive_requirements(&self, name: &str) -> Vec<Requirement> {
+    pub(crate) fn sensitive_requirements(&self, name: &str) -> Vec<Requirement> {
         let column = || name.to_owned();
         let l = self.clauses.l.map(|l| Requirement::DistinctL { column: column(), l });
         let t = self.clauses.t.map(|t| Requirement::TCloseness { column: column(), t, distance: Distance::Equal });
@@ -257,7 +226,7 @@ impl Definition {
     }
 
     /// The job for the partitioner.
-    pub fn spec(&self) -> Spec {
+    pub(crate) fn spec(&self) -> Spec {
         let mut spec = Spec::new(SMALLEST_CLASS);
         spec.algorithm = self.clauses.algorithm;
         spec.leftovers = self.clauses.leftovers;

@@ -4,6 +4,7 @@ use datafusion::error::DataFusionError;
 use kohort_core::AnonymizeError;
 use kohort_io::ReadError;
 use kohort_labels::meaning::MeaningError;
+use kohort_store::StoreError;
 use kohort_verify::Violations;
 
 use super::{DefinitionError, MaterializedError};
@@ -15,46 +16,29 @@ use crate::role::Role;
 /// Why a view can't be built or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the variants and fields are")]
 pub enum ViewError {
-    /// The definition has faults.
     #[error("{}", lines(.0))]
     Definition(Vec<DefinitionError>),
-    /// A DGH does not fit its column.
     #[error("column '{column}': {fault}")]
-    Hierarchy {
-        /// The column.
-        column: String,
-        /// What is wrong.
-        fault: DghError,
-    },
+    Hierarchy { column: String, fault: DghError },
     /// A column can't have its role.
     #[error("{}", lines(.0))]
     Columns(Vec<ReadError>),
-    /// The labels of a column would have no meaning.
     #[error(transparent)]
     Meaning(MeaningError),
     /// The policies can't be read, or do not allow the request.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// Rows without an identifier.
     #[error("rows of the query without an identifier, because '{column}' is NULL: {n_rows}")]
-    NullIdentifiers {
-        /// The identifier.
-        column: String,
-        /// How many rows.
-        n_rows: u64,
-    },
-    /// Persons with several policies.
+    NullIdentifiers { column: String, n_rows: u64 },
     #[error("persons with several policies, because their rows differ in '{column}': {n_persons}")]
     SeveralPolicies {
         /// The column that policies are found by.
         column: String,
-        /// The identifier.
         identifier: String,
-        /// How many persons.
         n_persons: usize,
     },
-    /// A materialized view can't be made or can't follow.
     #[error(transparent)]
     Materialized(#[from] MaterializedError),
     /// The requirement can't be reached.
@@ -63,33 +47,15 @@ pub enum ViewError {
     /// The verifier rejected the view, which is a fault of kohort.
     #[error("the view was not verified, so no row leaves it: {0}")]
     Unverified(Violations),
-    /// The data are no longer those that were verified.
     #[error("the data of the view have changed since it was verified")]
     Stale,
-    /// The view could not be built.
     #[error("the view '{view}' is unusable: {reason}")]
-    Unusable {
-        /// The view.
-        view: String,
-        /// Why.
-        reason: String,
-    },
-    /// The view that was to replace another could not be built.
+    Unusable { view: String, reason: String },
     #[error("the view '{view}' stays as it was, because the new one would be unusable: {reason}")]
-    NotReplaced {
-        /// The view.
-        view: String,
-        /// Why.
-        reason: String,
-    },
+    NotReplaced { view: String, reason: String },
     /// The view's query failed. The original message may contain cells, so only its kind is kept.
     #[error("the query of view '{view}' failed: {kind}")]
-    Query {
-        /// The view.
-        view: String,
-        /// The kind of failure.
-        kind: &'static str,
-    },
+    Query { view: String, kind: &'static str },
 }
 
 impl ViewError {
@@ -122,7 +88,7 @@ impl ViewError {
     /// The error as it is shown to a reader. An analyst is not told why a view can't be built, because the reason may
     /// contain counts of private rows.
     #[must_use]
-    pub fn for_reader(self, role: Role, view: &str) -> ViewError {
+    pub(crate) fn for_reader(self, role: Role, view: &str) -> ViewError {
         match (role, self) {
             (
                 Role::Analyst,
@@ -143,8 +109,14 @@ impl ViewError {
     }
 
     /// The kind of an error whose message may contain cells.
-    pub fn of_query(view: &str, error: &DataFusionError) -> ViewError {
+    pub(crate) fn of_query(view: &str, error: &DataFusionError) -> ViewError {
         ViewError::Query { view: view.to_owned(), kind: kind_of(error) }
+    }
+}
+
+impl From<StoreError> for ViewError {
+    fn from(error: StoreError) -> ViewError {
+        ViewError::Materialized(error.into())
     }
 }
 

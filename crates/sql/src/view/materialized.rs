@@ -61,25 +61,25 @@ use super::{Definition, ViewError};
 use crate::hierarchies::Hierarchies;
 
 use classes::ClassTable;
-pub use error::MaterializedError;
-pub use follow::Changed;
+pub(crate) use error::MaterializedError;
+pub(crate) use follow::Changed;
 use layout::Layout;
-use load::Held;
-pub use make::{Making, check};
+use load::HeldMemory;
+pub(crate) use make::{Making, check};
 use memory::Made;
-pub use policies::PolicyRows;
+pub(crate) use policies::PolicyRows;
 pub(super) use read::{StoredRead, Unread};
-pub use remake::{Remade, Told};
+pub(crate) use remake::{Remade, Told};
 
 /// A materialized view of a store.
-pub struct Materialized {
+pub(crate) struct Materialized {
     layout: Layout,
     /// The tables it is made from.
     pub origin: Origin,
     /// Everything that was fixed when it was made.
     made: Made,
     /// Only the one connection that may change the store uses it.
-    memory: Mutex<Held>,
+    memory: Mutex<HeldMemory>,
     /// The classes, as readers find them.
     classes: RwLock<ClassTable>,
     meanings: Meanings,
@@ -89,15 +89,9 @@ pub struct Materialized {
     trees: Vec<Option<Arc<Hierarchy>>>,
 }
 
-impl std::fmt::Debug for Materialized {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Materialized({})", self.layout.definition.name)
-    }
-}
-
 /// The tables a materialized view is made from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub(crate) struct Origin {
     /// The table its query reads.
     pub table: String,
     /// The column of that table that identifies persons.
@@ -108,7 +102,7 @@ pub struct Origin {
 
 /// Figures about a materialized view, for its owner.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Standing {
+pub(crate) struct Standing {
     /// Rows that are shown.
     pub n_shown: u64,
     /// Rows that wait until enough others wait with them.
@@ -130,12 +124,11 @@ pub struct Standing {
 }
 
 impl Materialized {
-    fn memory(&self) -> MutexGuard<'_, Held> {
+    fn memory(&self) -> MutexGuard<'_, HeldMemory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The definition.
-    pub fn definition(&self) -> &Arc<Definition> {
+    pub(crate) fn definition(&self) -> &Arc<Definition> {
         &self.layout.definition
     }
 
@@ -145,9 +138,9 @@ impl Materialized {
     }
 
     /// Lets readers see what was committed.
-    pub fn publish(&self) {
+    pub(crate) fn publish(&self) {
         let mut held = self.memory();
-        let Held { memory: Some(memory), table } = &mut *held else { return };
+        let HeldMemory { memory: Some(memory), table } = &mut *held else { return };
         let mut classes = self.classes.write().unwrap_or_else(PoisonError::into_inner);
         table.take().into_iter().for_each(|table| *classes = table);
         for (number, is_alone, labels) in memory.founded.drain(..) {
@@ -164,15 +157,12 @@ impl Materialized {
     }
 
     /// Drops what is in memory for changes, because a change that it took part in was rolled back.
-    pub fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.memory().forget();
     }
 
     /// Figures for the owner.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub fn standing(&self, state: &State) -> Result<Standing, ViewError> {
+    pub(crate) fn standing(&self, state: &State) -> Result<Standing, ViewError> {
         use datafusion::arrow::array::{Array, AsArray};
         use datafusion::arrow::datatypes::{Int64Type, TimestampMicrosecondType};
         let counters = self.counters(state)?;
@@ -182,8 +172,8 @@ impl Materialized {
         let request = ScanRequest { columns: Some(columns), ..ScanRequest::default() };
         let mut n_suppressed = 0;
         let mut n_shown: std::collections::BTreeMap<i64, u64> = std::collections::BTreeMap::new();
-        for batch in state.scan(&self.layout.rows, &request).map_err(MaterializedError::Store)? {
-            let batch = batch.map_err(MaterializedError::Store)?;
+        for batch in state.scan(&self.layout.rows, &request)? {
+            let batch = batch?;
             let number = |column: usize| batch.column(column).as_primitive::<Int64Type>();
             let (places, classes, leaves) = (number(0), number(1), batch.column(2).as_boolean());
             let (since, asked_k) = (batch.column(3).as_primitive::<TimestampMicrosecondType>(), number(4));

@@ -31,8 +31,7 @@ use crate::readers::ReadingTurn;
 use crate::store::Reading;
 
 /// An A-view.
-pub struct AView {
-    /// The definition.
+pub(crate) struct AView {
     pub definition: Arc<Definition>,
     schema: SchemaRef,
     state: RwLock<State>,
@@ -41,7 +40,7 @@ pub struct AView {
 
 /// The owner of the tables that a view reads.
 #[derive(Clone)]
-pub struct Owner {
+pub(crate) struct Owner {
     /// The session in which the view's query runs.
     pub session: SessionState,
     /// How often each table was changed.
@@ -50,29 +49,36 @@ pub struct Owner {
     pub today: Arc<dyn Fn() -> NaiveDate + Send + Sync>,
 }
 
+/// The plans that read the rows of a view and its choices.
+#[derive(Clone)]
+pub(crate) struct ViewPlans {
+    /// The view's query.
+    pub query: Arc<LogicalPlan>,
+    /// The query of its policies.
+    pub policies: Option<Arc<LogicalPlan>>,
+}
+
+impl ViewPlans {
+    /// The state of all tables that the plans read.
+    pub(crate) fn fingerprint(&self, generations: &Generations) -> Result<Fingerprint> {
+        let plans: Vec<&LogicalPlan> = std::iter::once(&self.query).chain(&self.policies).map(Arc::as_ref).collect();
+        Fingerprint::of(&plans, generations)
+    }
+}
+
 /// Whether a view can be read.
-#[derive(Clone, Debug)]
-pub enum State {
+#[derive(Clone)]
+pub(crate) enum State {
     /// The view was verified.
     Usable {
         /// The version it is pinned to.
         version: Arc<Version>,
-        /// The view's query.
-        query: Arc<LogicalPlan>,
-        /// The query of its policies.
-        policies: Option<Arc<LogicalPlan>>,
+        plans: ViewPlans,
         /// A digest of what it shows, if a data folder keeps the view or its tables can change unnoticed.
         digest: Option<Digest>,
     },
     /// The rows of the view are kept, and follow their table.
-    Materialized {
-        /// The materialized view.
-        view: Arc<Materialized>,
-        /// The view's query.
-        query: Arc<LogicalPlan>,
-        /// The query of its policies.
-        policies: Option<Arc<LogicalPlan>>,
-    },
+    Materialized { view: Arc<Materialized>, plans: ViewPlans },
     /// The view could not be built.
     Unusable {
         /// Why.
@@ -86,12 +92,12 @@ pub enum State {
 
 impl State {
     /// The state of a view that could not be built and was never shown.
-    pub fn unusable(reason: impl Into<String>) -> State {
+    pub(crate) fn unusable(reason: impl Into<String>) -> State {
         State::Unusable { reason: reason.into(), was_shown: false }
     }
 
     /// Whether somebody may have read the view.
-    pub fn was_shown(&self) -> bool {
+    pub(crate) fn was_shown(&self) -> bool {
         match self {
             State::Usable { .. } | State::Materialized { .. } | State::Stale(_) => true,
             State::Unusable { was_shown, .. } => *was_shown,
@@ -123,17 +129,17 @@ impl fmt::Debug for AView {
 
 impl AView {
     /// A view in this state.
-    pub fn new(definition: Arc<Definition>, state: State, owner: Owner) -> AView {
+    pub(crate) fn new(definition: Arc<Definition>, state: State, owner: Owner) -> AView {
         AView { schema: definition.schema(), definition, state: RwLock::new(state), owner: Arc::new(owner) }
     }
 
     /// Whether it can be read.
-    pub fn state(&self) -> State {
+    pub(crate) fn state(&self) -> State {
         self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The version it is pinned to, even if that is stale.
-    pub fn version(&self) -> Option<Arc<Version>> {
+    pub(crate) fn version(&self) -> Option<Arc<Version>> {
         match self.state() {
             State::Usable { version, .. } => Some(version),
             State::Materialized { .. } | State::Unusable { .. } | State::Stale(_) => None,
@@ -141,31 +147,25 @@ impl AView {
     }
 
     /// Pins it to another version, or makes it unusable.
-    pub fn set_state(&self, state: State) {
+    pub(crate) fn set_state(&self, state: State) {
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = state;
     }
 
     /// Whether the tables it was made from have changed.
-    ///
-    /// # Errors
-    /// If its plans can't be walked.
-    pub fn is_stale(&self) -> Result<bool> {
+    pub(crate) fn is_stale(&self) -> Result<bool> {
         match self.state() {
             State::Materialized { .. } | State::Unusable { .. } => Ok(false),
             State::Stale(_) => Ok(true),
-            State::Usable { version, query, policies, .. } => {
-                self.is_stale_version(&version, &query, policies.as_deref())
-            }
+            State::Usable { version, plans, .. } => self.is_stale_version(&version, &plans),
         }
     }
 
-    fn is_stale_version(&self, version: &Version, query: &LogicalPlan, policies: Option<&LogicalPlan>) -> Result<bool> {
-        let plans: Vec<&LogicalPlan> = std::iter::once(query).chain(policies).collect();
-        Ok(Fingerprint::of(&plans, &self.owner.generations)? != version.fingerprint)
+    fn is_stale_version(&self, version: &Version, plans: &ViewPlans) -> Result<bool> {
+        Ok(plans.fingerprint(&self.owner.generations)? != version.fingerprint)
     }
 
     /// What the labels of its columns can stand for.
-    pub fn meanings(&self) -> Meanings {
+    pub(crate) fn meanings(&self) -> Meanings {
         match self.state() {
             State::Usable { version, .. } => version.meanings(),
             State::Materialized { view, .. } => view.meanings(),
@@ -176,16 +176,16 @@ impl AView {
     /// Opens the view for the reader of a session, who compares its quasi columns like this. Reads no row.
     pub(super) async fn open(&self, session: &dyn Session, comparisons: &[LabelComparison]) -> Result<Opened> {
         let options = session.config_options().extensions.get::<ViewOptions>().cloned().unwrap_or_default();
-        let (version, query, policies, digest) = match self.state() {
-            State::Usable { version, query, policies, digest } => (version, query, policies, digest),
+        let (version, plans, digest) = match self.state() {
+            State::Usable { version, plans, digest } => (version, plans, digest),
             State::Materialized { .. } if options.plan == PlanWish::AnonymizeFirst => {
                 let what = "kohort.plan = 'anonymize_first', as it keeps its classes";
                 return Err(external(ViewError::Materialized(MaterializedError::Option { what })));
             }
-            State::Materialized { view, query, .. } => {
+            State::Materialized { view, plans } => {
                 let unread = self.unread(session, view, options.clone(), comparisons.to_vec()).await?;
                 let reader = self.reader(&unread.version, &options)?;
-                return Ok(Opened { rows: OpenedRows::Unread(unread), reader, query, options });
+                return Ok(Opened { rows: OpenedRows::Unread(unread), reader, query: plans.query, options });
             }
             State::Stale(_) => return Err(external(ViewError::Stale)),
             State::Unusable { reason, .. } => {
@@ -193,12 +193,12 @@ impl AView {
                 return Err(external(problem.for_reader(options.role, &self.definition.name)));
             }
         };
-        let is_stale = self.is_stale_version(&version, &query, policies.as_deref())?;
-        if is_stale || !self.has_its_choices(policies.as_deref(), digest.as_ref()).await? {
+        let is_stale = self.is_stale_version(&version, &plans)?;
+        if is_stale || !self.has_its_choices(plans.policies.as_deref(), digest.as_ref()).await? {
             return Err(external(ViewError::Stale));
         }
         let reader = self.reader(&version, &options)?;
-        Ok(Opened { rows: OpenedRows::Of(version), reader, query, options })
+        Ok(Opened { rows: OpenedRows::Of(version), reader, query: plans.query, options })
     }
 
     /// Whether the choices are still those of the version. Only choices that can change unnoticed are read for it.
@@ -214,8 +214,7 @@ impl AView {
     }
 
     pub(super) fn reader(&self, version: &Version, options: &ViewOptions) -> Result<Reader> {
-        let pair = version.pair(options.purpose.as_deref(), options.recipient.as_deref());
-        let pair = pair.map_err(|problem| external(problem.into()))?;
+        let pair = version.pair(&options.pair).map_err(|problem| external(problem.into()))?;
         Ok(Reader { pair, today: (self.owner.today)() })
     }
 

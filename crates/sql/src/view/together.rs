@@ -24,7 +24,7 @@ use super::version::directory::Directory;
 const MOST_COMBINATIONS: usize = 1 << 26;
 
 /// What one view tells about its persons.
-struct Crowds<'a> {
+struct ViewCrowds<'a> {
     /// The identifiers of all its persons.
     persons: Vec<&'a str>,
     /// Persons with the classes they are in.
@@ -44,7 +44,7 @@ enum Cell {
 
 /// The size of the smallest set of persons who look alike to a reader of all these versions, among the sets that are
 /// smaller than one of their persons asks for; `None` if there is no such set.
-pub fn fewer_together(versions: &[&Version]) -> Option<u64> {
+pub(crate) fn fewer_together(versions: &[&Version]) -> Option<u64> {
     let mut combinations: Vec<Vec<&Directory>> = vec![Vec::new()];
     for version in versions {
         let mut longer = Vec::with_capacity(combinations.len() * version.directories.len());
@@ -54,7 +54,7 @@ pub fn fewer_together(versions: &[&Version]) -> Option<u64> {
         combinations = longer;
     }
     let fewer = |directories: &Vec<&Directory>| {
-        let crowds: Vec<Crowds<'_>> = directories.iter().map(|directory| Crowds::of(directory)).collect();
+        let crowds: Vec<ViewCrowds<'_>> = directories.iter().map(|directory| ViewCrowds::of(directory)).collect();
         smallest_crowd(&crowds)
     };
     combinations.iter().filter_map(fewer).min()
@@ -62,7 +62,7 @@ pub fn fewer_together(versions: &[&Version]) -> Option<u64> {
 
 /// What a reader who kept the values of an earlier version learns from those of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
+pub(crate) enum FromChanges {
     /// Nothing more than the classes tell.
     Nothing,
     /// A person looks like only this many persons, fewer than the person asks for.
@@ -73,13 +73,13 @@ pub enum Comparison {
 
 /// Compares two versions as a reader of both does who sees which rows are new. Such a reader tells persons whose values
 /// changed apart from persons whose values did not.
-pub fn fewer_by_changes(earlier: &Version, version: &Version) -> Comparison {
+pub(crate) fn fewer_by_changes(earlier: &Version, version: &Version) -> FromChanges {
     if earlier.fingerprint == version.fingerprint && version.fingerprint.counts_all_changes() {
-        return Comparison::Nothing;
+        return FromChanges::Nothing;
     }
-    let (Some(before), Some(after)) = (&earlier.shown, &version.shown) else { return Comparison::Unknown };
+    let (Some(before), Some(after)) = (&earlier.shown, &version.shown) else { return FromChanges::Unknown };
     if !before.is_comparable(after) {
-        return Comparison::Unknown;
+        return FromChanges::Unknown;
     }
     let known: HashMap<&str, usize, RandomState> = earlier.directories[0].identifiers().zip(0..).collect();
     let persons: Vec<&str> = version.directories[0].identifiers().collect();
@@ -90,14 +90,15 @@ pub fn fewer_by_changes(earlier: &Version, version: &Version) -> Comparison {
     let members: Vec<(u32, Cell)> = persons.iter().enumerate().filter_map(change).collect();
     // The set of changed persons is not a class, so nobody asks for a k in it.
     let nobody_asks = vec![0; persons.len()];
-    let changes = || Crowds { persons: persons.clone(), members: members.clone(), k: &nobody_asks };
+    let changes = || ViewCrowds { persons: persons.clone(), members: members.clone(), k: &nobody_asks };
     let pairs = earlier.directories.iter().flat_map(|one| version.directories.iter().map(move |other| (one, other)));
-    let fewer = pairs.filter_map(|(one, other)| smallest_crowd(&[Crowds::of(one), Crowds::of(other), changes()])).min();
-    fewer.map_or(Comparison::Nothing, Comparison::Fewer)
+    let fewer =
+        pairs.filter_map(|(one, other)| smallest_crowd(&[ViewCrowds::of(one), ViewCrowds::of(other), changes()])).min();
+    fewer.map_or(FromChanges::Nothing, FromChanges::Fewer)
 }
 
 /// Whether two versions have no identifier in common.
-pub fn share_nobody(one: &Version, other: &Version) -> bool {
+pub(crate) fn share_nobody(one: &Version, other: &Version) -> bool {
     let persons = |version: &'_ Version| -> HashSet<String, RandomState> {
         version.directories.iter().flat_map(Directory::identifiers).map(str::to_owned).collect()
     };
@@ -105,7 +106,7 @@ pub fn share_nobody(one: &Version, other: &Version) -> bool {
 }
 
 /// In words, what a reader can do if a person looks like this many persons to them.
-pub fn told_together(n_persons: u64) -> String {
+pub(crate) fn told_together(n_persons: u64) -> String {
     match n_persons {
         0 | 1 => "can single out some persons".to_owned(),
         2 => "can tell some persons apart from all but 1 other".to_owned(),
@@ -113,13 +114,13 @@ pub fn told_together(n_persons: u64) -> String {
     }
 }
 
-impl<'a> Crowds<'a> {
-    fn of(directory: &'a Directory) -> Crowds<'a> {
+impl<'a> ViewCrowds<'a> {
+    fn of(directory: &'a Directory) -> ViewCrowds<'a> {
         let cell = |(class, person): (u32, u32)| match directory.class(class).is_alone {
             true => (person, Cell::Alone(person)),
             false => (person, Cell::Class(class)),
         };
-        Crowds {
+        ViewCrowds {
             persons: directory.identifiers().collect(),
             members: directory.memberships().map(cell).collect(),
             k: directory.asked_k(),
@@ -129,7 +130,7 @@ impl<'a> Crowds<'a> {
 
 /// The size of the smallest set of persons who look alike in all views, among the sets that are smaller than one of their
 /// persons asks for.
-fn smallest_crowd(views: &[Crowds<'_>]) -> Option<u64> {
+fn smallest_crowd(views: &[ViewCrowds<'_>]) -> Option<u64> {
     let mut numbers: HashMap<&str, u32, RandomState> = HashMap::default();
     let mut number_of = |person| {
         let next = numbers.len() as u32;
@@ -196,10 +197,10 @@ mod tests {
 
     fn smallest(said: &Said) -> Option<u64> {
         let k: Vec<Vec<u32>> = said.iter().map(|view| view.values().map(|(_, k)| *k).collect()).collect();
-        let views: Vec<Crowds<'_>> = said
+        let views: Vec<ViewCrowds<'_>> = said
             .iter()
             .zip(&k)
-            .map(|(view, k)| Crowds {
+            .map(|(view, k)| ViewCrowds {
                 persons: view.keys().map(String::as_str).collect(),
                 members: (0..)
                     .zip(view.values())
@@ -260,7 +261,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whoever_looks_at_all_persons_finds_the_same_crowds(said in views()) {
+        fn looking_at_all_persons_finds_the_same_crowds(said in views()) {
             prop_assert_eq!(smallest(&said), smallest_by_looking(&said));
         }
     }
@@ -288,14 +289,14 @@ mod tests {
     }
 
     #[test]
-    fn who_is_missing_is_told_apart_by_it() {
+    fn a_person_missing_from_a_view_is_told_apart_by_that() {
         let all = view(&[("a", 0, 2), ("b", 0, 2), ("c", 0, 2)]);
         let most = view(&[("a", 0, 2), ("b", 0, 2)]);
         assert_eq!(smallest(&vec![all, most]), Some(1));
     }
 
     #[test]
-    fn who_changed_is_told_apart_from_who_did_not() {
+    fn changed_persons_are_told_apart_from_unchanged_ones() {
         let classes = view(&[("a", 0, 2), ("b", 0, 2), ("c", 1, 2), ("d", 1, 2), ("e", 1, 2), ("f", 1, 2)]);
         let changed = |names: &[&str]| {
             let change = |person: &String| (BTreeSet::from([u32::from(names.contains(&person.as_str()))]), 2);
@@ -310,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_no_class_hides_nobody() {
+    fn a_person_who_asks_for_no_class_hides_nobody() {
         let in_class = view(&[("a", 0, 2), ("b", 0, 2)]);
         let alone = view(&[("a", 0, 0), ("b", 1, 2), ("c", 1, 2)]);
         assert_eq!(smallest(&vec![alone.clone()]), None);

@@ -23,17 +23,15 @@ use super::read::assemble::Chosen;
 use super::read::choose::LabelComparison;
 use super::{Definition, Fingerprint, Reader, ViewError};
 use crate::parser::{Answers, Purposes};
-use crate::policy::{PairId, Policies, PolicyError};
+use crate::policy::{Pair, PairId, Policies, PolicyError};
 use directory::Directory;
 use kept::KeptRows;
 use shown::ShownCells;
 
 /// A view as it was verified.
-#[derive(Debug)]
-pub struct Version {
+pub(crate) struct Version {
     /// Numbers the versions of all views of an engine.
     pub number: u64,
-    /// The definition.
     pub definition: Arc<Definition>,
     /// The state of the tables it was made from.
     pub fingerprint: Fingerprint,
@@ -60,10 +58,9 @@ pub struct Version {
 
 /// Figures about a version, for its owner.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Summary {
+pub(crate) struct Summary {
     /// Rows shown.
     pub n_rows: u64,
-    /// Classes.
     pub n_classes: u64,
     /// Persons in the smallest class.
     pub k: u64,
@@ -100,7 +97,7 @@ impl Summary {
 
 impl Version {
     /// The classes that a reader sees.
-    pub fn directory(&self, pair: Option<PairId>) -> &Directory {
+    pub(crate) fn directory(&self, pair: Option<PairId>) -> &Directory {
         match (self.definition.clauses.purposes, pair) {
             (Purposes::Apart, Some(pair)) => &self.directories[pair.0],
             _ => &self.directories[0],
@@ -111,8 +108,8 @@ impl Version {
     ///
     /// # Errors
     /// If no policy names them, or one of them is missing.
-    pub fn pair(&self, purpose: Option<&str>, recipient: Option<&str>) -> Result<Option<PairId>, PolicyError> {
-        self.policies.as_ref().map(|policies| policies.pair(purpose, recipient)).transpose()
+    pub(crate) fn pair(&self, stated: &Pair) -> Result<Option<PairId>, PolicyError> {
+        self.policies.as_ref().map(|policies| policies.pair(stated)).transpose()
     }
 
     /// For each class, the columns that somebody in it refuses to show a reader: bit `p` for the column at position
@@ -164,7 +161,7 @@ impl Version {
     }
 
     /// What the labels of its columns can stand for.
-    pub fn meanings(&self) -> Meanings {
+    pub(crate) fn meanings(&self) -> Meanings {
         Arc::clone(&self.meanings)
     }
 
@@ -180,7 +177,7 @@ impl Version {
     }
 
     /// Whether only those classes answer that have a member with the asked values.
-    pub fn answers_matching(&self) -> bool {
+    pub(crate) fn answers_matching(&self) -> bool {
         self.definition.clauses.answers == Answers::Matching
     }
 }

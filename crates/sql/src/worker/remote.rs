@@ -78,19 +78,7 @@ impl ExecutionPlan for RemoteExec {
         "RemoteExec"
     }
 
-    methods_of_leaf!();
-
-    fn apply_expressions(
-        &self,
-        visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        for condition in &self.conditions {
-            if visit(condition)? == TreeNodeRecursion::Stop {
-                return Ok(TreeNodeRecursion::Stop);
-            }
-        }
-        Ok(TreeNodeRecursion::Continue)
-    }
+    methods_of_leaf!(conditions);
 
     fn metrics(&self) -> Option<MetricsSet> {
         Some(self.metrics.clone_inner())

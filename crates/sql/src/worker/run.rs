@@ -40,9 +40,6 @@ const OF_UNLIMITED: usize = 1 << 30;
 impl Workers {
     /// Executes a plan in a worker, except for the leaves that read data, and for plans that only pass on rows. The
     /// worker starts when the first rows are wanted, and ends when the stream is dropped.
-    ///
-    /// # Errors
-    /// If the plan can't be sent to a worker.
     pub(crate) fn execute(
         self: &Arc<Self>,
         plan: Arc<dyn ExecutionPlan>,

@@ -290,7 +290,7 @@ fn somebody_who_was_withdrawn_is_in_no_other_crowd_until_a_refresh_is_forced() {
 }
 
 #[test]
-fn whoever_leaves_while_everybodys_choice_changes_is_gone() {
+fn a_person_who_leaves_while_everybodys_choice_changes_is_gone() {
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let run = Run::begin(folder.path(), DEFINITIONS[2], "").await;
@@ -300,7 +300,7 @@ fn whoever_leaves_while_everybodys_choice_changes_is_gone() {
 }
 
 #[test]
-fn whoever_has_values_in_no_dgh_is_kept_with_the_cells_and_the_choice_of_today() {
+fn a_person_with_values_in_no_dgh_is_kept_with_current_cells_and_choice() {
     let nowhere = |disease| steps::Patient { age: Some(21), zip: Some("7777"), disease, ward: Some("south") };
     let changed = [
         Change::Update(6, nowhere(Some("flu"))),

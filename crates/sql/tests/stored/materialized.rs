@@ -73,7 +73,7 @@ async fn answers_do_not_depend_on_what_is_kept_in_memory() {
 }
 
 #[tokio::test]
-async fn who_is_shown_and_then_hidden_waits_from_then_on() {
+async fn a_person_who_is_shown_and_then_hidden_waits_from_then_on() {
     let folder = tempfile::tempdir().unwrap();
     let day = Arc::new(AtomicU32::new(0));
     let engine = open_by(folder.path(), &day).await;

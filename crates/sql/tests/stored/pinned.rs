@@ -242,7 +242,7 @@ async fn a_view_of_which_a_folder_knows_no_version_is_stale() {
 }
 
 #[tokio::test]
-async fn what_has_expired_stays_hidden_though_the_clock_goes_back() {
+async fn expired_values_stay_hidden_if_the_clock_goes_back() {
     let folder = tempfile::tempdir().unwrap();
     let day = Arc::new(AtomicU32::new(0));
     let on = |number: u32| day.store(number, Ordering::Relaxed);
@@ -277,7 +277,7 @@ async fn a_view_that_would_be_unusable_takes_no_others_place() {
 }
 
 #[tokio::test]
-async fn what_was_shown_before_a_view_became_unusable_is_warned_of() {
+async fn a_refresh_warns_if_earlier_answers_are_not_known() {
     let folder = tempfile::tempdir().unwrap();
     let engine = made(folder.path()).await;
     let mut session = owner(&engine);

@@ -76,7 +76,7 @@ async fn every_type_is_read_as_it_is() {
 }
 
 #[tokio::test]
-async fn what_is_asked_of_the_server_answers_as_a_table_here_would() {
+async fn queries_sent_to_the_server_answer_like_those_of_a_local_table() {
     let server = Server::running();
     let database = server.database("asked", PATIENTS).await;
     let engine = engine();
@@ -166,7 +166,7 @@ async fn a_scan_is_one_state_and_writes_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_said_by_its_name() {
+async fn every_fault_is_named() {
     let server = Server::running();
     let made_by = "CREATE TABLE shape (name text, area polygon); CREATE TABLE endless (day date);
                    INSERT INTO endless VALUES ('infinity'); CREATE TABLE open_number (n numeric);

@@ -1,9 +1,9 @@
 //! The power is cut at every call that writes, while an engine makes, changes and drops tables, DGHs and views, and while it is
 //! closed and opened.
 //!
-//! Nothing after a cut reaches the disk, so one recorded run of the history is enough. Of the kinds of what could survive a cut,
-//! two are tried at each call, in turn. With `KOHORT_CRASHES` (any number) all kinds are tried at every call, and an engine really
-//! runs into every cut.
+//! Nothing after a cut reaches the disk, so one recorded run of the history is enough. There are several kinds of what
+//! could survive a cut. Two of them are tried at each call, in turn. With `KOHORT_CRASHES` (any number) all kinds are tried at
+//! every call, and an engine really runs into every cut.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

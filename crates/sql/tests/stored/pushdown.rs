@@ -229,7 +229,7 @@ async fn wide_conditions() {
 }
 
 #[test]
-fn what_is_too_much_for_the_store_is_left_to_the_query() {
+fn conditions_that_are_too_much_for_the_store_are_left_to_the_query() {
     // In an unoptimized build, planning and executing such a long condition needs more stack than threads of tests have.
     const LARGE_STACK: usize = 256 << 20;
     let run = || {

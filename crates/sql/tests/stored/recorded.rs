@@ -113,7 +113,7 @@ async fn a_statement_of_a_transaction_that_can_not_be_recorded_leaves_nothing_in
 }
 
 #[tokio::test]
-async fn what_is_revoked_counts_at_once_whatever_becomes_of_its_record() {
+async fn a_revocation_counts_at_once_even_if_it_can_t_be_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let engine = open(folder.path(), ComplianceLog::new()).await;
     rows(&mut owner(&engine), MADE).await;

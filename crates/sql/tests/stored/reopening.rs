@@ -82,7 +82,7 @@ async fn a_folder_belongs_to_one_engine() {
 }
 
 #[tokio::test]
-async fn what_was_dropped_is_not_there_when_a_folder_is_opened_again() {
+async fn dropped_tables_and_views_are_gone_when_a_folder_is_opened_again() {
     let folder = tempfile::tempdir().unwrap();
     let engine = open(folder.path()).await;
     let mut session = owner(&engine);
@@ -240,7 +240,7 @@ async fn views_are_there_again_though_what_they_read_was_made_anew() {
 }
 
 #[tokio::test]
-async fn what_a_statement_left_alone_is_the_same_when_a_folder_is_opened_again() {
+async fn statements_without_effect_change_nothing_in_a_reopened_folder() {
     let folder = tempfile::tempdir().unwrap();
     let (first, second) = (table_of(folder.path(), "a.csv", "a"), table_of(folder.path(), "b.csv", "b"));
     let engine = open(folder.path()).await;
@@ -264,7 +264,7 @@ async fn what_a_statement_left_alone_is_the_same_when_a_folder_is_opened_again()
 }
 
 #[tokio::test]
-async fn what_is_lost_is_dropped_as_if_it_were_there() {
+async fn lost_tables_and_views_can_be_dropped() {
     let folder = tempfile::tempdir().unwrap();
     let first = table_of(folder.path(), "a.csv", "a");
     let engine = open(folder.path()).await;

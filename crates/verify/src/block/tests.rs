@@ -71,7 +71,7 @@ fn a_true_block_is_verified_and_only_classes_are_counted() {
 }
 
 #[test]
-fn whoever_asks_for_a_class_is_in_one_and_nobody_else_fills_it() {
+fn persons_are_in_a_class_exactly_if_they_ask_for_one() {
     let violations = spoiled(|block, _| block.classes[0] = ALONE);
     assert!(violations.contains(&Violation::OutsideClass { n: 1, first_row: 1 }), "{violations:?}");
     let violations = spoiled(|block, _| {

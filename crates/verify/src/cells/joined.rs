@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::count::N_SMALLEST;
-use crate::{Findings, SensitiveFindings};
+use crate::count::requirement::Worst;
+use crate::{Findings, SensitiveFindings, Violation};
 
 /// The findings of all parts of a table together. `None` if there is no part.
 ///
@@ -12,9 +13,7 @@ use crate::{Findings, SensitiveFindings};
 pub fn joined_findings(parts: Vec<Findings>) -> Option<Findings> {
     let mut parts = parts.into_iter();
     let mut joined = parts.next()?;
-    let mut risk = joined.average_risk * joined.persons as f64;
     for part in parts {
-        risk += part.average_risk * part.persons as f64;
         joined.rows += part.rows;
         joined.persons += part.persons;
         joined.classes += part.classes;
@@ -23,10 +22,39 @@ pub fn joined_findings(parts: Vec<Findings>) -> Option<Findings> {
         joined.smallest_classes = smallest(&joined.smallest_classes, &part.smallest_classes);
         joined.highest_risk = joined.highest_risk.max(part.highest_risk);
         joined.sensitive = joined.sensitive.into_iter().zip(part.sensitive).map(worst).collect();
-        joined.unmet.extend(part.unmet);
+        part.unmet.into_iter().for_each(|violation| add_unmet(&mut joined.unmet, violation));
     }
-    joined.average_risk = risk / joined.persons.max(1) as f64;
+    joined.average_risk = joined.classes as f64 / joined.persons.max(1) as f64;
     Some(joined)
+}
+
+/// Adds what is unmet in a part, to the same requirement of other parts where it is unmet there, too.
+fn add_unmet(all: &mut Vec<Violation>, violation: Violation) {
+    let Violation::Unmet { requirement, n_classes, reached, first_row, class_size } = &violation else {
+        all.push(violation);
+        return;
+    };
+    for known in all.iter_mut() {
+        let Violation::Unmet {
+            requirement: same,
+            n_classes: n_known,
+            reached: worst,
+            first_row: first,
+            class_size: size_of_first,
+        } = known
+        else {
+            continue;
+        };
+        if same == requirement {
+            *n_known += n_classes;
+            *worst = Worst::of(requirement).pick(*worst, *reached);
+            if first_row < first {
+                (*first, *size_of_first) = (*first_row, *class_size);
+            }
+            return;
+        }
+    }
+    all.push(violation);
 }
 
 fn smallest(some: &[(u64, u64)], others: &[(u64, u64)]) -> Vec<(u64, u64)> {

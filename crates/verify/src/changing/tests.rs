@@ -124,7 +124,7 @@ fn a_step_does_not_contradict_itself() {
 }
 
 #[test]
-fn what_is_counted_are_the_atoms_after_the_step() {
+fn the_counts_are_those_of_the_atoms_after_the_step() {
     let members = vec![member(1, "20", "flu"), member(2, "21", "gout"), member(3, "20", "flu")];
     let labels = vec!["20s".to_owned()];
     let (shown, gone) = (members.clone(), Vec::new());

@@ -448,7 +448,7 @@ fn a_join_that_counts_a_person_of_one_key_twice_is_refused() {
 }
 
 #[test]
-fn what_the_register_is_said_to_say_must_be_what_it_says() {
+fn the_join_must_hold_what_the_register_says() {
     let by_key = |spoil: &dyn Fn(&mut JoinedRegister)| {
         let mut joined = join(Some((4, 2)));
         spoil(&mut joined);

@@ -194,7 +194,7 @@ impl<'a> Beside<'a> {
 
     fn count_common(&self, position: usize, group: &Group<'_>, asked: &AskedOfValues<'_>, found: &mut ValuesBeside) {
         let now = &group.values[position];
-        // Whether some way has too few values in common, and the fewest that any way has.
+        // Whether too few values are common to all groups of some way; and the fewest that are common in any way.
         let of_ways = |ways: &BTreeSet<Vec<u32>>| {
             let (mut shares_few, mut fewest) = (false, None::<u64>);
             for way in ways.iter().flat_map(|way| parts_of(way)) {

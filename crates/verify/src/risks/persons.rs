@@ -50,40 +50,77 @@ pub struct PersonColumn {
     pub n_persons: usize,
 }
 
+/// Whether a column with so many distinct values and nulls can name persons with several rows.
+pub(super) fn may_name_persons(n_distinct: u64, n_null: u64, n_rows: u64) -> bool {
+    let rows_each = n_rows as f64 / n_distinct.max(1) as f64;
+    n_distinct >= FEWEST_PERSONS as u64
+        && n_null as f64 <= SELDOM * n_rows as f64
+        && (FEWEST_ROWS_EACH..=MOST_ROWS_EACH).contains(&rows_each)
+}
+
 /// The column that names persons with several rows, if there is one. Every column is considered. Only columns for which
 /// `looked_at` holds are expected to follow from it.
 pub fn person_column(table: &Table, looked_at: impl Fn(&Column) -> bool, followers: Followers) -> Option<PersonColumn> {
-    let n_rows = table.n_rows as f64;
-    let counts: Vec<Counts> = table.columns.iter().map(Counts::new).collect();
-    let varies = |position: usize| {
-        let counts = &counts[position];
-        counts.most_frequent as f64 <= VARIES * n_rows && (counts.n_distinct as f64) < DIFFERENT_EVERYWHERE * n_rows
-    };
-    let others: Vec<usize> =
-        (0..table.columns.len()).filter(|&position| looked_at(&table.columns[position]) && varies(position)).collect();
-    let is_candidate = |&position: &usize| {
-        let Counts { n_distinct, n_null, .. } = counts[position];
-        let rows_each = n_rows / n_distinct.max(1) as f64;
-        n_distinct >= FEWEST_PERSONS
-            && n_null as f64 <= SELDOM * n_rows
-            && (FEWEST_ROWS_EACH..=MOST_ROWS_EACH).contains(&rows_each)
-    };
+    let columns = Columns::of(table, looked_at);
     let mut best: Option<(f64, usize, usize)> = None;
-    for position in (0..table.columns.len()).filter(is_candidate) {
-        let column = &table.columns[position];
-        let of: Vec<usize> = others.iter().copied().filter(|&other| other != position).collect();
-        let steady: Vec<usize> = of.iter().copied().filter(|&other| follows(&table.columns[other], column)).collect();
-        let share = steady.len() as f64 / of.len().max(1) as f64;
-        let least = if IdentifierKind::of(&column.texts).is_some() { FOLLOW_AN_IDENTIFIER } else { followers.0 };
-        if share < least || !has_independent_pair(table, &steady) || !is_telling(table, column, &steady) {
-            continue;
-        }
-        let n_distinct = counts[position].n_distinct;
+    for position in (0..table.columns.len()).filter(|&position| columns.may_name_persons(position)) {
+        let Some(share) = columns.share_that_follows(position, followers) else { continue };
+        let n_distinct = columns.counts[position].n_distinct;
         if best.is_none_or(|(least, n_persons, _)| (share, n_distinct) > (least, n_persons)) {
             best = Some((share, n_distinct, position));
         }
     }
     best.map(|(_, n_persons, position)| PersonColumn { position, n_persons })
+}
+
+/// Whether a column names persons with several rows. The table may have the rows of some persons only, but all rows of each.
+pub(super) fn names_persons(
+    table: &Table,
+    position: usize,
+    looked_at: impl Fn(&Column) -> bool,
+    followers: Followers,
+) -> bool {
+    let columns = Columns::of(table, looked_at);
+    columns.may_name_persons(position) && columns.share_that_follows(position, followers).is_some()
+}
+
+/// The columns of a table, counted.
+struct Columns<'t> {
+    table: &'t Table,
+    counts: Vec<Counts>,
+    /// Columns that are expected to follow from the one that names persons.
+    others: Vec<usize>,
+}
+
+impl<'t> Columns<'t> {
+    fn of(table: &'t Table, looked_at: impl Fn(&Column) -> bool) -> Self {
+        let n_rows = table.n_rows as f64;
+        let counts: Vec<Counts> = table.columns.iter().map(Counts::new).collect();
+        let varies = |counts: &Counts| {
+            counts.most_frequent as f64 <= VARIES * n_rows && (counts.n_distinct as f64) < DIFFERENT_EVERYWHERE * n_rows
+        };
+        let is_other = |&position: &usize| looked_at(&table.columns[position]) && varies(&counts[position]);
+        let others = (0..table.columns.len()).filter(is_other).collect();
+        Columns { table, counts, others }
+    }
+
+    fn may_name_persons(&self, position: usize) -> bool {
+        let Counts { n_distinct, n_null, .. } = self.counts[position];
+        may_name_persons(n_distinct as u64, n_null as u64, self.table.n_rows as u64)
+    }
+
+    /// The share of other columns that follow from a column; `None` if it names no persons.
+    fn share_that_follows(&self, position: usize, followers: Followers) -> Option<f64> {
+        let column = &self.table.columns[position];
+        let of: Vec<usize> = self.others.iter().copied().filter(|&other| other != position).collect();
+        let follows_it = |&other: &usize| follows(&self.table.columns[other], column);
+        let steady: Vec<usize> = of.iter().copied().filter(follows_it).collect();
+        let share = steady.len() as f64 / of.len().max(1) as f64;
+        let least = if IdentifierKind::of(&column.texts).is_some() { FOLLOW_AN_IDENTIFIER } else { followers.0 };
+        let names =
+            share >= least && has_independent_pair(self.table, &steady) && is_telling(self.table, column, &steady);
+        names.then_some(share)
+    }
 }
 
 struct Counts {

@@ -29,7 +29,7 @@ pub fn measure<'a>(
     measure_from(table, quasi, sensitive, (&perspectives, Source::Private, Shares::Pairs), None, violations)
 }
 
-fn names<'t>(table: &'t Table, quasi: &[usize]) -> Vec<&'t str> {
+pub(crate) fn names<'t>(table: &'t Table, quasi: &[usize]) -> Vec<&'t str> {
     quasi.iter().map(|&position| table.columns[position].name.as_str()).collect()
 }
 
@@ -105,28 +105,7 @@ pub fn verify_alone<'a>(
     asked: impl Into<Asked<'a>>,
     rows_of: RowsOf,
 ) -> Result<Findings, Violations> {
-    let mut violations: Vec<Violation> = released
-        .with_role(Role::Key)
-        .into_iter()
-        .filter(|&key| released.person != Some(key))
-        .map(|key| Violation::KeyJoinsNothing { column: released.columns[key].name.clone() })
-        .collect();
-    let mut perspectives = Perspectives::new(asked.into(), &names(released, quasi), &mut violations);
-    let is_hidden = |requirement: &Requirement| {
-        requirement.own_k_column().is_some_and(|column| released.position(column).is_none())
-    };
-    let hidden = perspectives.requirements().into_iter().filter(is_hidden);
-    let mut skipped: Vec<Skipped> = hidden.filter_map(|requirement| Skipped::own_k(&requirement)).collect();
-    perspectives.leave_out(is_hidden);
-    let shares = match rows_of {
-        RowsOf::PersonsUnnamed if released.person.is_none() => Shares::Hidden,
-        RowsOf::PersonsUnnamed | RowsOf::PersonsEach => Shares::Pairs,
-    };
-    if shares == Shares::Hidden {
-        skipped.extend(perspectives.requirements().iter().filter_map(Skipped::of_persons));
-        let of_persons = |requirement: &Requirement| Skipped::of_persons(requirement).is_some();
-        skipped.extend(perspectives.take_hidden(of_persons).iter().filter_map(Skipped::of_persons));
-    }
+    let Alone { perspectives, shares, skipped, violations } = Alone::new(released, quasi, asked.into(), rows_of);
     let sensitive = released.with_role(Role::Sensitive);
     let mut findings =
         measure_from(released, quasi, &sensitive, (&perspectives, Source::Released, shares), None, violations)?;
@@ -135,6 +114,42 @@ pub fn verify_alone<'a>(
     }
     findings.skipped.extend(skipped);
     Ok(findings)
+}
+
+/// What is counted of a released table by itself.
+pub(crate) struct Alone {
+    pub(crate) perspectives: Perspectives,
+    pub(crate) shares: Shares,
+    pub(crate) skipped: Vec<Skipped>,
+    pub(crate) violations: Vec<Violation>,
+}
+
+impl Alone {
+    pub(crate) fn new(released: &Table, quasi: &[usize], asked: Asked<'_>, rows_of: RowsOf) -> Self {
+        let mut violations: Vec<Violation> = released
+            .with_role(Role::Key)
+            .into_iter()
+            .filter(|&key| released.person != Some(key))
+            .map(|key| Violation::KeyJoinsNothing { column: released.columns[key].name.clone() })
+            .collect();
+        let mut perspectives = Perspectives::new(asked, &names(released, quasi), &mut violations);
+        let is_hidden = |requirement: &Requirement| {
+            requirement.own_k_column().is_some_and(|column| released.position(column).is_none())
+        };
+        let hidden = perspectives.requirements().into_iter().filter(is_hidden);
+        let mut skipped: Vec<Skipped> = hidden.filter_map(|requirement| Skipped::own_k(&requirement)).collect();
+        perspectives.leave_out(is_hidden);
+        let shares = match rows_of {
+            RowsOf::PersonsUnnamed if released.person.is_none() => Shares::Hidden,
+            RowsOf::PersonsUnnamed | RowsOf::PersonsEach => Shares::Pairs,
+        };
+        if shares == Shares::Hidden {
+            skipped.extend(perspectives.requirements().iter().filter_map(Skipped::of_persons));
+            let of_persons = |requirement: &Requirement| Skipped::of_persons(requirement).is_some();
+            skipped.extend(perspectives.take_hidden(of_persons).iter().filter_map(Skipped::of_persons));
+        }
+        Alone { perspectives, shares, skipped, violations }
+    }
 }
 
 #[cfg(test)]
@@ -176,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_t_be_counted_is_refused() {
+    fn tables_that_can_t_be_counted_are_refused() {
         let mut nameless = clinic();
         nameless.columns[ID].ids[2] = NULL;
         let violations = measure(&nameless, &[AGE], &[], &[]).unwrap_err().0;

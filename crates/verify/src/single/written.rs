@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn other_columns_rows_or_an_order_of_its_own_are_found() {
+    fn a_file_with_other_columns_rows_or_order_is_refused() {
         assert_eq!(spoiled(|table| table.columns.swap(2, 3)), [Violation::WrittenColumns { position: 3 }]);
         assert_eq!(spoiled(|table| drop(table.columns.pop())), [Violation::WrittenColumns { position: 4 }]);
         let shorter = spoiled(|table| {

@@ -1,16 +1,17 @@
-//! What a vector of levels loses, and what all vectors that agree with it on some columns lose at least.
+//! The loss of a vector of levels, and a lower bound of the loss of all vectors that agree with it on some columns.
 //!
-//! A [`Partial`] has its first columns at a level for good; further ones have at least the level it names. With the
-//! further columns left aside its groups are unions of the groups of every vector it stands for, so
-//! - a group under k rows is left out by all of them;
-//! - where rules that two groups satisfy are satisfied by both together, a group that does not satisfy them has a part
-//!   that is left out by each of them;
-//! - if that makes too many, none of them is allowed; and a level of a further column with which it makes too many is
-//!   too fine for all of them, so the least level rises.
+//! A [`Partial`] stands for many vectors: its first columns have a fixed level, and the level of every other column is at
+//! least the one that the partial names. Rows that are equal in the fixed columns are a group of the partial. Each such
+//! group is a union of groups of every vector that the partial stands for. Therefore:
+//! - A group with fewer than k rows is left out by all these vectors.
+//! - If rules that hold for two groups hold for their union, then each vector leaves out a part of every group for which
+//!   the rules don't hold.
+//! - If too many persons are left out in this way, none of the vectors is allowed. If too many are left out with some
+//!   level of another column, that level is too fine for all vectors, so the least level of the column rises.
 //!
-//! LM then is at least that of the named levels, with 1 for the cells of rows that are left out by all. For DM the
-//! named levels are also grouped: no class is smaller than a group of these levels, and a person who is left out counts
-//! more than one in a class.
+//! So LM is at least that of the named levels, where cells of rows that all vectors leave out count 1. For DM, rows are
+//! also grouped by the named levels: no class is smaller than such a group, and a person who is left out counts more than
+//! a person in a class.
 
 use std::sync::Arc;
 
@@ -22,16 +23,16 @@ use crate::partition::{Classes, Task};
 use crate::ranks::ranks;
 use crate::requirement::Tally;
 
-/// The first columns of a vector of levels, and what is known of the others.
+/// All vectors of levels that have these levels in the first columns, and at least these levels in the others.
 #[derive(Clone, Debug)]
 pub(super) struct Partial {
-    /// For each column, its level, or for those not yet decided the least it can have.
+    /// For each decided column its level, for each other column the least level that it can have.
     pub(super) levels: Vec<usize>,
     /// A lower bound of the loss of all vectors that begin with these levels.
     pub(super) bound: f64,
     /// How many columns are decided, in the order of the search.
     n_decided: usize,
-    /// Rows by all decided columns but the last.
+    /// Rows grouped by all decided columns except the last.
     before: Arc<Grouping>,
 }
 
@@ -122,7 +123,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// What a vector loses, `None` if it leaves too many out.
+    /// The loss of a vector; `None` if it leaves out too many persons.
     pub(super) fn evaluate(&self, levels: &[usize]) -> Option<LevelVector> {
         let grouping = self.group(Grouping::one(self.weights.len()), &self.order, levels);
         let failing = self.failing(&grouping, Groups::Final);
@@ -141,14 +142,14 @@ impl<'a> Evaluator<'a> {
         Some(LevelVector { loss, n_left_out: failing.n_left_out, levels: levels.to_vec() })
     }
 
-    /// Nothing decided; `None` if no vector can lose at most `most`.
+    /// The partial in which no column is decided; `None` if every vector loses more than `most`.
     pub(super) fn root(&self, most: f64) -> Option<Partial> {
         let one = Arc::new(Grouping::one(self.weights.len()));
         let nothing = Partial { levels: vec![0; self.order.len()], bound: 0.0, n_decided: 0, before: one.clone() };
         self.bounded(nothing, &one, most)
     }
 
-    /// The ways to decide the next column that may still lose at most `most`.
+    /// The partials with one more column decided, except those that certainly lose more than `most`.
     pub(super) fn extend(&self, partial: &Partial, most: f64) -> Vec<Partial> {
         let grouping = match partial.n_decided {
             0 => partial.before.clone(),
@@ -224,7 +225,7 @@ impl<'a> Evaluator<'a> {
         grouping
     }
 
-    /// How many persons there are to be left out.
+    /// How many persons there are, of whom some may be left out.
     fn n_persons(&self) -> usize {
         self.persons.as_ref().map_or(self.task.rows.n_members(), |persons| persons.n_persons)
     }

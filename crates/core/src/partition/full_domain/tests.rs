@@ -223,7 +223,7 @@ proptest! {
             let placed: BTreeSet<u32> = classes.all_rows().iter().flat_map(|&row| parted.members(row)).copied().collect();
             let is_whole = |row: &u32| kept.iter().all(|other| rules.person(*other) != rules.person(*row) || placed.contains(other));
             prop_assert!(placed.iter().all(is_whole), "somebody is left out in part");
-            // Where a folded row is of several persons, nobody can leave.
+            // If a folded row belongs to several persons, nobody can leave.
             if rules.person_of_row().is_some() && folded.len() < parted.len() {
                 let shared = Task { rows: &folded, ..task };
                 let strict = Task { allowance: 0, ..shared };

@@ -12,26 +12,26 @@ use proptest::prelude::*;
 use crate::AnonymizeError;
 use crate::register::{AnonymizedWithRegister, anonymize_with_register};
 
-/// A name, a number per quasi column, a sensitive value.
+/// A private person: a name, a number per quasi column, and a sensitive value.
 pub(super) type Private = (String, Vec<i32>, String);
-/// A name and a number per quasi column.
+/// A register person: a name and a number per quasi column.
 pub(super) type Registered = (String, Vec<i32>);
 
-/// Numbers are below.
+/// All numbers are below this.
 pub(super) const N_VALUES: i32 = 12;
 
-/// A private table and a register, in persons and joined.
+/// A private table and a register: their persons, and the join of both.
 #[derive(Debug)]
 pub(super) struct Case {
     pub(super) private: Vec<Private>,
     pub(super) register: Vec<Registered>,
     pub(super) table: Table,
     pub(super) joined: JoinedRegister,
-    /// The persons of joined rows that are nobody of the private table.
+    /// The register persons who are not in the private table, in the order of the joined rows.
     only: Vec<Registered>,
 }
 
-/// Columns of numbers, but the third is words of a hierarchy.
+/// Columns of numbers, except the third one, which has words of a hierarchy.
 pub(super) fn quasi(rows: &[&Vec<i32>]) -> Vec<Column> {
     let paths: String = (0..N_VALUES).map(|value| format!("{value};g{};*\n", value / 4)).collect();
     let column = |column: usize| {
@@ -82,12 +82,12 @@ pub(super) fn case(private: Vec<Private>, register: Vec<Registered>) -> Case {
     Case { private, register, table, joined, only }
 }
 
-/// The same private table beside a register of nobody else, on the same scale.
+/// The same private table with a register of nobody else, so that losses have the same scale.
 pub(super) fn without_register(case: &Case) -> JoinedRegister {
     JoinedRegister { n_register: 0, ..case.joined.clone() }
 }
 
-/// A spec of this k.
+/// A spec with this k.
 pub(super) fn spec(k: u32, algorithm: Algorithm, method: RegisterMethod) -> Spec {
     let mut spec = Spec::new(k);
     spec.algorithm = algorithm;
@@ -97,7 +97,7 @@ pub(super) fn spec(k: u32, algorithm: Algorithm, method: RegisterMethod) -> Spec
     spec
 }
 
-/// k and l distinct values.
+/// The requirements: k persons, and l distinct values.
 pub(super) fn asked(k: u32, l: u32) -> Vec<Requirement> {
     vec![Requirement::K(k), Requirement::DistinctL { column: "sa".to_owned(), l }]
 }
@@ -107,9 +107,9 @@ pub(super) fn run(case: &Case, spec: &Spec, l: u32) -> Result<AnonymizedWithRegi
     anonymize_with_register(&case.table, &case.joined, &[], spec, &asked(spec.k, l), &Silent)
 }
 
-/// Whether everybody in one class and one sensitive group would be a release. If not, there is none: whatever the classes
-/// and groups of a release are, what is asked of each also holds for all of them together. Cases are joined by name, so
-/// everybody counts once.
+/// Whether everybody in one class and one sensitive group would be a release. If not, there is no release at all, because
+/// requirements that hold for each class and group of a release also hold for all of them together. Cases are joined by
+/// name, so everybody counts once.
 pub(super) fn can_be_released(case: &Case, k: u32, l: u32) -> bool {
     let names: BTreeSet<&str> = case.private.iter().map(|person| person.0.as_str()).collect();
     let values: BTreeSet<&str> = case.private.iter().map(|person| person.2.as_str()).collect();
@@ -130,7 +130,7 @@ pub(super) fn released(case: &Case, release: &Release, table: usize) -> Vec<Vec<
     (0..released.rows.len()).map(|row| released.columns.iter().map(|column| cell(column, row)).collect()).collect()
 }
 
-/// The ends of a released range of numbers.
+/// The lowest and the highest number of a released range.
 pub(super) fn range(text: &str) -> (f64, f64) {
     let number = |text: &str| text.parse::<f64>().unwrap();
     match text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).and_then(|text| text.split_once(',')) {
@@ -139,7 +139,7 @@ pub(super) fn range(text: &str) -> (f64, f64) {
     }
 }
 
-/// Whether released cells hold a person's numbers.
+/// Whether released cells cover a person's numbers.
 pub(super) fn holds(cells: &[String], numbers: &[i32]) -> bool {
     cells.iter().zip(numbers).enumerate().all(|(column, (cell, &number))| match column {
         2 => *cell == number.to_string() || *cell == format!("g{}", number / 4) || cell == "*",

@@ -1,5 +1,5 @@
-//! A release that is read beside an earlier one, by an attacker who has both, the register, and everybody's values but
-//! the sensitive ones.
+//! An attacker reads a release beside earlier ones. The attacker has all of them, the register, and everybody's values
+//! except the sensitive ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use super::oracle::{
 use crate::AnonymizeError;
 use crate::register::{AnonymizedWithRegister, anonymize_with_register};
 
-/// The files of a release, read again.
+/// A release as it is read back from its files.
 fn read_again(case: &Case, found: &AnonymizedWithRegister, places: Vec<u32>) -> PreviousRelease {
     let table = |position: usize, name: &str| {
         let rows = released(case, &found.anonymized.release, position);
@@ -48,14 +48,15 @@ fn beside(
     anonymize_with_register(&case.table, &case.joined, previous, spec, &asked(spec.k, l), &Silent)
 }
 
-/// Everybody where the register says they are, as it stays.
+/// For each person the place that the register gives. It is the same at all times.
 fn places(case: &Case) -> Vec<u32> {
     let n_persons = (case.joined.n_microdata + case.joined.n_register) as u32;
     (0..n_persons).map(|person| case.joined.public_place(person).unwrap_or(NULL)).collect()
 }
 
-/// Looks up every private person of the last release in all of them: in their class of it, and in earlier ones in every
-/// class that holds them, one earlier release at a time; and in those classes that they truly were in, all at a time.
+/// Looks up every private person of the last release. The attacker combines the person's class in the last release with
+/// every class of one earlier release that covers the person, and with all earlier classes that the person was really in.
+/// Fails if fewer than k persons remain, or too few values.
 fn attack(
     case: &Case,
     found: &AnonymizedWithRegister,
@@ -101,10 +102,10 @@ fn attack(
     Ok(())
 }
 
-/// Rows and sensitive values of a release.
+/// The rows of a release, and its sensitive values.
 type Files = (Vec<Vec<String>>, Vec<Vec<String>>);
 
-/// An earlier release, and how it was made.
+/// The files of an earlier release, the case it was made from, and the release in memory.
 type Earlier<'a> = (Files, &'a Case, &'a AnonymizedWithRegister);
 
 fn files(case: &Case, found: &AnonymizedWithRegister) -> Files {
@@ -112,8 +113,8 @@ fn files(case: &Case, found: &AnonymizedWithRegister) -> Files {
     (released(case, release, 0), released(case, release, 1))
 }
 
-/// Whether a release that shows nothing of anybody's place, and all values as one group, could be read beside earlier
-/// ones. Groups are only ever united, so this is the last that is tried.
+/// Whether a release that shows nothing about places, and all values as one group, could be read beside earlier ones. The
+/// engine only unites groups, so this is the last release that it tries.
 fn can_be_read_together(case: &Case, earlier: &[Earlier<'_>], k: usize, l: usize) -> bool {
     let values: Vec<Vec<String>> = case.private.iter().map(|person| vec!["1".to_owned(), person.2.clone()]).collect();
     let n_distinct = values.iter().map(|cells| &cells[1]).collect::<BTreeSet<_>>().len();
@@ -124,9 +125,9 @@ fn can_be_read_together(case: &Case, earlier: &[Earlier<'_>], k: usize, l: usize
         && earlier.iter().all(|(earlier, ..)| differences_tell_nothing(&last, earlier, k, l))
 }
 
-/// Whether a reader who looks for anybody of the register, in any group of a release that shows no place, and in any
-/// choice of the earlier classes that may have held them, finds k persons, and l values or none. No release needs more
-/// than that, also where it may not depend on who is private.
+/// Whether nobody of the register is found among fewer than k persons, or with fewer than l values, by a reader who looks
+/// in any group of a release that shows no places, and in any choice of the earlier classes that may have contained the
+/// person. No release needs more than that, not even if it must not depend on who is private.
 fn nobody_is_made_out(case: &Case, last: &Files, earlier: &[Earlier<'_>], k: usize, l: usize) -> bool {
     let holds_place = |class: &[String], place: &[i32]| holds(&class[..class.len() - 1], place);
     let groups: Vec<BTreeSet<String>> =
@@ -163,11 +164,12 @@ fn of_groups((_, values): &Files) -> BTreeMap<String, Vec<String>> {
     groups
 }
 
-/// Groups of an earlier release up to which every choice of them is compared; of more nothing is claimed.
+/// If an earlier release has at most this many groups, every choice of them is compared. Otherwise the oracle claims
+/// nothing.
 const FEW_GROUPS: usize = 10;
 
-/// Whether nothing, or k values and l distinct ones, are left of all values now, whatever groups of the earlier release are
-/// taken away from them, and the other way round.
+/// Takes the values of any choice of groups of the earlier release away from all values now, and the other way round.
+/// Returns whether each time nothing remains, or at least k values of which l are distinct.
 fn differences_tell_nothing(last: &Files, earlier: &Files, k: usize, l: usize) -> bool {
     let now: Vec<String> = last.1.iter().map(|cells| cells[1].clone()).collect();
     let then: Vec<Vec<String>> = of_groups(earlier).into_values().collect();
@@ -188,10 +190,10 @@ fn differences_tell_nothing(last: &Files, earlier: &Files, k: usize, l: usize) -
         })
 }
 
-/// Per person of a town whether they take part, and what they answer.
+/// For each person of a town, whether the person takes part in a survey, and the answer.
 type Wave = (Vec<bool>, Vec<u8>);
 
-/// People of a town, some of whom take part each time.
+/// A town of random people, and several surveys in each of which some of them take part.
 fn random_town() -> impl Strategy<Value = (Vec<Registered>, Vec<Wave>)> {
     (1usize..4, 8usize..60).prop_flat_map(|(n_columns, n_people)| {
         let people = prop::collection::vec(prop::collection::vec(0..N_VALUES, n_columns), n_people);
@@ -207,7 +209,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn whoever_reads_all_releases_finds_k_persons_and_l_values(
+    fn a_reader_of_all_releases_finds_k_persons_and_l_values(
         (town, waves) in random_town(),
         k in 2u32..5,
         l in 1u32..3,
@@ -252,19 +254,19 @@ fn person(name: &str, number: i32, value: &str) -> Private {
     (name.to_owned(), vec![number], value.to_owned())
 }
 
-/// A town of eight in a row.
+/// A town of eight people, at the places 1 to 8.
 fn town() -> Vec<Registered> {
     (1..=8).map(|number| (format!("p{number}"), vec![number])).collect()
 }
 
 #[test]
-fn two_releases_that_single_people_out_together_are_made_one_that_does_not() {
-    // First all take part, in classes 1 to 4 and 5 to 8. Then 4 to 6 do, a class by itself: only 4 is in both it and the
-    // first one.
+fn a_release_that_would_single_people_out_beside_an_earlier_one_is_made_differently() {
+    // In the first survey all take part, in the classes 1 to 4 and 5 to 8. In the second one only 4 to 6 do. As a class of
+    // their own they give 4 away, who is the only one in both this class and the first of the earlier ones.
     let private =
         |numbers: &[i32]| numbers.iter().map(|&n| person(&format!("p{n}"), n, &format!("v{n}"))).collect::<Vec<_>>();
     let mut spec = spec(3, Algorithm::Mondrian, RegisterMethod::Refine);
-    // If presence is hidden, classes are the same whoever takes part.
+    // Presence must be public, because otherwise classes don't depend on who takes part.
     spec.register.release = RegisterRows::Microdata;
     let old = case(private(&[1, 2, 3, 4, 5, 6, 7, 8]), town());
     let new = case(private(&[4, 5, 6]), town());
@@ -292,7 +294,7 @@ fn a_single_person_who_came_or_left_keeps_the_release_from_being_made() {
             Some(AnonymizeError::PreviousValues { column: "sa".to_owned() })
         );
     }
-    // The same persons again are no news.
+    // If the same persons take part again, the release tells nothing new.
     let same = case(private(8), town());
     let first = run(&same, &spec, 1).unwrap();
     let again = beside(&same, &[read_again(&same, &first, places(&same))], &spec, 1).unwrap();
@@ -300,7 +302,7 @@ fn a_single_person_who_came_or_left_keeps_the_release_from_being_made() {
 }
 
 #[test]
-fn people_who_were_not_in_the_register_then_hide_nobody() {
+fn people_whom_the_earlier_register_lacks_hide_nobody() {
     let private: Vec<Private> = (1..=8).map(|n| person(&format!("p{n}"), n, &format!("v{n}"))).collect();
     let spec = spec(3, Algorithm::Mondrian, RegisterMethod::Refine);
     let all = case(private, town());
@@ -311,8 +313,9 @@ fn people_who_were_not_in_the_register_then_hide_nobody() {
 }
 
 #[test]
-fn nobody_is_fitted_to_where_the_private_table_has_somebody_who_is_left_out() {
-    // 10 to 12 were a class and have left. Of 1 the new survey says 11, where nobody is left to hide them.
+fn no_class_is_fitted_to_the_private_place_of_a_person_who_is_left_out() {
+    // Persons 10 to 12 were a class and have left the town. The new survey says that person 1 is at place 11, where nobody
+    // remains who could hide them.
     let people = |numbers: std::ops::RangeInclusive<i32>| -> Vec<Registered> {
         numbers.map(|number| (format!("p{number}"), vec![number])).collect()
     };
@@ -340,7 +343,7 @@ fn nobody_is_fitted_to_where_the_private_table_has_somebody_who_is_left_out() {
 }
 
 #[test]
-fn an_earlier_release_that_is_not_understood_is_refused() {
+fn an_earlier_release_that_can_t_be_read_is_refused() {
     let private: Vec<Private> = (1..=8).map(|n| person(&format!("p{n}"), n, &format!("v{n}"))).collect();
     let spec = spec(3, Algorithm::Mondrian, RegisterMethod::Refine);
     let all = case(private, town());

@@ -1,4 +1,4 @@
-//! What holds for any private table and register.
+//! Properties of releases for random private tables and registers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::register::crowd::Crowd;
 use crate::register::index::RowTree;
 use crate::requirement::Rules;
 
-/// Persons, some in the register, of whom some are described otherwise there.
+/// Private persons. Some of them are in the register, and the register describes some of these differently.
 fn random_case() -> impl Strategy<Value = Case> {
     let numbers = |n_columns| prop::collection::vec(0..N_VALUES, n_columns);
     (1usize..4, 1usize..40, 0usize..90).prop_flat_map(move |(n_columns, n_private, n_register)| {

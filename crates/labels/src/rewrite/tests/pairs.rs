@@ -90,7 +90,7 @@ async fn whatever_exists_beside_something_else_is_found_through_pairs() {
 }
 
 #[tokio::test]
-async fn what_is_no_equality_keeps_comparing_rows() {
+async fn joins_without_an_equality_still_compare_rows() {
     let paired = through_pairs(&patients());
     let plan = physical(&paired, "SELECT v.id FROM v JOIN t ON v.age < t.age").await;
     assert!(plan.contains("NestedLoopJoinExec"), "{plan}");

@@ -546,7 +546,7 @@ fn coalitions_ask_whatever_audiences_ask() {
 }
 
 #[test]
-fn what_audiences_must_not_learn_is_checked() {
+fn settings_of_what_audiences_must_not_learn_are_checked() {
     let more = "car = { role = \"quasi\", sensitive_to = [\"insurer\", \"hrr\"], alpha = 0.5 }\n";
     let tail = "[collusion.all]\naudiences = [\"hr\"]\n[collusion.x]\naudiences = [\"hr\", \"insurer\"]\n\
                 person_k = true\nsensitive = { car = { l = 2 }, ill = {}, il = { l = 2 } }\n";

@@ -28,7 +28,7 @@ use crate::engine::query::plans::reads_any;
 use crate::engine::session::recorded;
 use crate::engine::session::{Outcome, counted, rows, stream_of};
 use crate::engine::{Session, Shared};
-use crate::policy::UsedView;
+use crate::policy::{Pair, UsedView};
 use crate::role::Role;
 use crate::store::{Reading, StoredTable, numbered, numbers_and};
 
@@ -76,7 +76,8 @@ pub(crate) async fn insert_literals(
 
 /// Reads a file into a stored table.
 pub(crate) async fn copy_from(session: &mut Session, table: &TableReference, file: &str) -> Result<Outcome, SqlError> {
-    let context = session.scoped(&crate::parser::Access::default())?;
+    session.transaction.check()?;
+    let context = session.scoped(&Pair::default())?;
     let Some(stored) = stored_table(&context, table).await else {
         return Err(match session.shared.store {
             Some(_) => SqlError::NotStored { name: table.table().to_owned() },

@@ -76,93 +76,110 @@ impl TransactionStep {
     }
 }
 
+/// Where a session is in its transactions.
+#[derive(Default)]
+pub(crate) enum SessionTransaction {
+    #[default]
+    Outside,
+    /// A transaction was begun that has changed nothing yet. It holds no turn, so a session that only reads, or that idles
+    /// after BEGIN as drivers do, keeps nobody from writing.
+    Begun,
+    /// A transaction has changed something.
+    Changing(Transaction),
+    /// A transaction was given up in the middle of a statement, and the client has not been told yet.
+    Lost,
+}
+
+impl SessionTransaction {
+    /// The transaction that has changed something.
+    pub(crate) fn changing(&self) -> Option<&Transaction> {
+        match self {
+            SessionTransaction::Changing(transaction) => Some(transaction),
+            SessionTransaction::Outside | SessionTransaction::Begun | SessionTransaction::Lost => None,
+        }
+    }
+
+    /// Refuses the next statement of a transaction that was given up.
+    pub(crate) fn check(&self) -> Result<(), SqlError> {
+        if matches!(self, SessionTransaction::Lost) { Err(SqlError::TransactionLost) } else { Ok(()) }
+    }
+}
+
 impl Session {
     /// Whether a transaction is under way.
     pub fn is_in_transaction(&self) -> bool {
-        self.transaction.is_some() || self.has_begun
+        matches!(self.transaction, SessionTransaction::Begun | SessionTransaction::Changing(_))
     }
 
     /// Rolls back the transaction under way, if there is one.
     pub fn give_up_transaction(&mut self) {
-        self.transaction = None;
-        self.has_begun = false;
-        self.is_transaction_lost = false;
+        self.transaction = SessionTransaction::Outside;
     }
 
     /// Rolls back the changes of a transaction after an error, unless it has savepoints. PostgreSQL's clients can only end
     /// such a transaction, so others need not wait until they do.
     pub fn give_up_unless_marked(&mut self) {
-        if self.transaction.as_ref().is_some_and(|transaction| transaction.savepoints.is_empty()) {
-            self.transaction = None;
+        if self.transaction.changing().is_some_and(|transaction| transaction.savepoints.is_empty()) {
+            self.transaction = SessionTransaction::Outside;
         }
     }
 }
 
 /// Begins, commits or rolls back a transaction or a savepoint.
 pub(crate) async fn transaction_step(session: &mut Session, step: TransactionStep) -> Result<Outcome, SqlError> {
-    if session.is_transaction_lost {
-        let is_over = matches!(step, TransactionStep::Begin | TransactionStep::Commit | TransactionStep::Rollback);
-        session.is_transaction_lost = !is_over;
-        return match step {
-            TransactionStep::Rollback => done("rolled back"),
-            _ => Err(SqlError::TransactionLost),
-        };
-    }
-    if session.has_begun {
-        match &step {
-            TransactionStep::Commit | TransactionStep::Rollback => {
-                session.has_begun = false;
-                return done(if step == TransactionStep::Commit { "committed" } else { "rolled back" });
-            }
-            TransactionStep::Savepoint(_) => start_changing(session).await?,
-            TransactionStep::Release(name) | TransactionStep::RollbackTo(name) => {
-                return Err(SqlError::NoSavepoint { name: name.clone() });
-            }
-            TransactionStep::Begin => return Err(SqlError::InTransaction),
-            TransactionStep::BeginReadOnly => {}
-        }
-    }
+    use SessionTransaction::{Begun, Changing, Lost, Outside};
+    use TransactionStep as Step;
     match (step, &mut session.transaction) {
-        (TransactionStep::Begin, None) if session.shared.store.is_none() => Err(SqlError::NoDataFolder),
-        (TransactionStep::Begin, None) => {
-            session.has_begun = true;
+        (Step::Rollback, state @ Lost) => {
+            *state = Outside;
+            done("rolled back")
+        }
+        (step, state @ Lost) => {
+            if matches!(step, Step::Begin | Step::Commit) {
+                *state = Outside;
+            }
+            Err(SqlError::TransactionLost)
+        }
+        (Step::BeginReadOnly, _) => Err(SqlError::ReadOnlyTransaction),
+        (Step::Begin, Begun | Changing(_)) => Err(SqlError::InTransaction),
+        (Step::Begin, Outside) if session.shared.store.is_none() => Err(SqlError::NoDataFolder),
+        (Step::Begin, state @ Outside) => {
+            *state = Begun;
             done("began a transaction")
         }
-        (TransactionStep::Begin, Some(_)) => Err(SqlError::InTransaction),
-        (TransactionStep::BeginReadOnly, _) => Err(SqlError::ReadOnlyTransaction),
-        (_, None) => Err(SqlError::NoTransaction),
-        (TransactionStep::Savepoint(name), Some(transaction)) => {
+        (_, Outside) => Err(SqlError::NoTransaction),
+        (step @ (Step::Commit | Step::Rollback), state) => {
+            let is_committed = step == Step::Commit;
+            match std::mem::take(state) {
+                Changing(transaction) if is_committed => drop(folder::commit(session, transaction).await?),
+                Changing(transaction) => transaction.change.rollback()?,
+                Outside | Begun | Lost => {}
+            }
+            done(if is_committed { "committed" } else { "rolled back" })
+        }
+        (Step::Savepoint(name), Begun) => {
+            let mut transaction = begin(session).await?;
+            transaction.mark(name)?;
+            session.transaction = Changing(transaction);
+            done("marked a savepoint")
+        }
+        (Step::Savepoint(name), Changing(transaction)) => {
             transaction.mark(name)?;
             done("marked a savepoint")
         }
-        (TransactionStep::Release(name), Some(transaction)) => {
+        (Step::Release(name) | Step::RollbackTo(name), Begun) => Err(SqlError::NoSavepoint { name }),
+        (Step::Release(name), Changing(transaction)) => {
             let savepoint = transaction.take_savepoint(name)?;
             transaction.change.release(savepoint)?;
             done("released the savepoint")
         }
-        (TransactionStep::RollbackTo(name), Some(transaction)) => {
+        (Step::RollbackTo(name), Changing(transaction)) => {
             let savepoint = transaction.take_savepoint(name.clone())?;
             transaction.change.undo(savepoint)?;
             transaction.mark(name)?;
             done("rolled back to the savepoint")
         }
-        (step @ (TransactionStep::Commit | TransactionStep::Rollback), open @ Some(_)) => {
-            let transaction = open.take().expect("it is open");
-            if step == TransactionStep::Commit {
-                folder::commit(session, transaction).await?;
-                return done("committed");
-            }
-            transaction.change.rollback()?;
-            done("rolled back")
-        }
     }
-}
-
-/// Takes the turn to write, for a transaction that has changed nothing yet.
-async fn start_changing(session: &mut Session) -> Result<(), SqlError> {
-    session.transaction = Some(begin(session).await?);
-    session.has_begun = false;
-    Ok(())
 }
 
 /// Waits until nobody else changes the data folder.
@@ -182,21 +199,17 @@ pub(crate) async fn in_transaction<T>(
     session: &mut Session,
     work: impl AsyncFnOnce(&mut Transaction) -> Result<T, SqlError>,
 ) -> Result<T, SqlError> {
-    if session.has_begun {
-        start_changing(session).await?;
+    if matches!(session.transaction, SessionTransaction::Begun) {
+        session.transaction = SessionTransaction::Changing(begin(session).await?);
     }
-    let is_own = session.transaction.is_none();
-    let mut transaction = match session.transaction.take() {
-        Some(open) => open,
-        None => begin(session).await?,
-    };
-    if is_own {
+    let SessionTransaction::Changing(mut transaction) = std::mem::take(&mut session.transaction) else {
+        let mut transaction = begin(session).await?;
         let done = work(&mut transaction).await?;
         folder::commit(session, transaction).await?;
         return Ok(done);
-    }
+    };
     // If the client stops waiting, this future is dropped, and the transaction with it.
-    session.is_transaction_lost = true;
+    session.transaction = SessionTransaction::Lost;
     let savepoint = transaction.change.savepoint()?;
     let mut done = work(&mut transaction).await;
     if done.is_ok()
@@ -209,9 +222,8 @@ pub(crate) async fn in_transaction<T>(
         Err(_) => transaction.change.undo(savepoint),
     };
     // A full disk ends the whole transaction. The next statement must not run as if it were still in one.
-    session.is_transaction_lost = ended.is_err();
     if ended.is_ok() {
-        session.transaction = Some(transaction);
+        session.transaction = SessionTransaction::Changing(transaction);
     }
     let done = done?;
     ended?;
@@ -237,11 +249,8 @@ pub(crate) async fn in_own_transaction<T: Send + 'static>(
 }
 
 pub(crate) fn outside_of_transactions(session: &Session) -> Result<(), SqlError> {
-    match (session.is_transaction_lost, session.is_in_transaction()) {
-        (true, _) => Err(SqlError::TransactionLost),
-        (false, true) => Err(SqlError::NotInTransaction),
-        (false, false) => Ok(()),
-    }
+    session.transaction.check()?;
+    if session.is_in_transaction() { Err(SqlError::NotInTransaction) } else { Ok(()) }
 }
 
 impl Transaction {

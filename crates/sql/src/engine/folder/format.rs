@@ -79,7 +79,6 @@ fn read(record: &str) -> Result<u64, SqlError> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 mod tests {
     use super::*;
 

@@ -10,12 +10,11 @@ use crate::view::{Digest, State};
 const UNKNOWN: &str = "the data folder does not say whether it still shows the same rows";
 
 /// The state of a view when it was last written to its folder.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Pinned {
     /// A version that was verified.
     Version {
-        /// Its number.
         number: u64,
         /// The digest of what it shows, if there is one.
         digest: Option<Digest>,
@@ -63,9 +62,9 @@ pub(crate) fn restored(kept: Option<Pinned>, made: State) -> State {
         (_, made @ State::Materialized { .. }) => made,
         (Some(Pinned::Unusable { reason, was_shown }), _) => State::Unusable { reason, was_shown },
         (_, State::Unusable { reason, .. }) => State::Stale(format!("it can't be made again ({reason})")),
-        (Some(Pinned::Version { digest: Some(earlier), .. }), State::Usable { version, query, policies, digest }) => {
+        (Some(Pinned::Version { digest: Some(earlier), .. }), State::Usable { version, plans, digest }) => {
             match digest.as_ref().map_or(Some(UNKNOWN), |now| now.difference(&earlier)) {
-                None => State::Usable { version, query, policies, digest },
+                None => State::Usable { version, plans, digest },
                 Some(difference) => State::Stale(difference.to_owned()),
             }
         }

@@ -9,8 +9,8 @@
 //! No expression of a plan grows by more than [`MOST_COPIES`] parts if every column is replaced by what computes it. Long
 //! conditions on columns of tables don't grow at all, so they are not concerned.
 
-use datafusion::common::DFSchemaRef;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchemaRef};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
 use crate::SqlError;
@@ -24,15 +24,44 @@ struct Computed {
     parts: Vec<u64>,
 }
 
-/// Refuses a plan whose expressions would grow too much.
-pub(crate) fn check_copies(plan: &LogicalPlan) -> Result<(), SqlError> {
-    parts_of(plan).map(drop)
+impl Computed {
+    /// The parts of a column, if this plan has it.
+    fn parts(&self, column: &Column) -> Option<u64> {
+        self.schema.maybe_index_of_column(column).and_then(|place| self.parts.get(place)).copied()
+    }
 }
 
-fn parts_of(plan: &LogicalPlan) -> Result<Vec<u64>, SqlError> {
-    let computed = |input: &&LogicalPlan| Ok(Computed { schema: input.schema().clone(), parts: parts_of(input)? });
+/// The plans whose columns an expression can name.
+struct Scope<'a> {
+    inputs: Vec<Computed>,
+    /// Those around the subquery that the expression is in.
+    outer: Option<&'a Scope<'a>>,
+}
+
+impl Scope<'_> {
+    /// The parts of a column of the inputs; 1 if it is unknown.
+    fn parts(&self, column: &Column) -> u64 {
+        self.inputs.iter().filter_map(|input| input.parts(column)).max().unwrap_or(1)
+    }
+
+    /// The parts of a column of any plan around a subquery.
+    fn outer_parts(&self, column: &Column) -> u64 {
+        self.outer.map_or(1, |outer| outer.parts(column).max(outer.outer_parts(column)))
+    }
+}
+
+/// Refuses a plan whose expressions would grow too much.
+pub(crate) fn check_copies(plan: &LogicalPlan) -> Result<(), SqlError> {
+    parts_of(plan, None).map(drop)
+}
+
+fn parts_of(plan: &LogicalPlan, outer: Option<&Scope<'_>>) -> Result<Vec<u64>, SqlError> {
+    let computed =
+        |input: &&LogicalPlan| Ok(Computed { schema: input.schema().clone(), parts: parts_of(input, outer)? });
     let inputs: Vec<Computed> = plan.inputs().iter().map(computed).collect::<Result<_, SqlError>>()?;
-    let found = plan.expressions().iter().map(|one| expanded(one, &inputs)).collect::<Result<Vec<u64>, _>>()?;
+    let scope = Scope { inputs, outer };
+    let found = plan.expressions().iter().map(|one| expanded(one, &scope)).collect::<Result<Vec<u64>, _>>()?;
+    let inputs = scope.inputs;
     let below: Vec<u64> = inputs.iter().flat_map(|input| input.parts.iter().copied()).collect();
     let n_columns = plan.schema().fields().len();
     let columns = match plan {
@@ -47,17 +76,13 @@ fn parts_of(plan: &LogicalPlan) -> Result<Vec<u64>, SqlError> {
 }
 
 /// The parts of an expression whose columns are replaced by what computes them.
-fn expanded(expression: &Expr, inputs: &[Computed]) -> Result<u64, SqlError> {
+fn expanded(expression: &Expr, scope: &Scope<'_>) -> Result<u64, SqlError> {
     let (mut written, mut all, mut below) = (0u64, 0u64, Ok(()));
     expression.apply(|part| {
         written += 1;
         all = all.saturating_add(match part {
-            Expr::Column(column) => {
-                let known = inputs.iter().filter_map(|input| {
-                    input.schema.maybe_index_of_column(column).and_then(|at| input.parts.get(at)).copied()
-                });
-                known.max().unwrap_or(1)
-            }
+            Expr::Column(column) => scope.parts(column),
+            Expr::OuterReferenceColumn(_, column) => scope.outer_parts(column),
             _ => 1,
         });
         let subquery = match part {
@@ -67,7 +92,7 @@ fn expanded(expression: &Expr, inputs: &[Computed]) -> Result<u64, SqlError> {
             Expr::SetComparison(query) => Some(&query.subquery.subquery),
             _ => None,
         };
-        if let Some(Err(error)) = subquery.map(|plan| parts_of(plan)) {
+        if let Some(Err(error)) = subquery.map(|plan| parts_of(plan, Some(scope))) {
             below = Err(error);
         }
         Ok(if below.is_ok() { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
@@ -111,6 +136,11 @@ mod tests {
         assert!(is_refused(&doubled(16, "ORDER BY x")));
         let below = doubled(16, "WHERE x > 1");
         assert!(is_refused(&format!("SELECT y FROM t WHERE EXISTS ({below})")));
+        let around = |condition: &str| doubled(10, &format!("WHERE EXISTS (SELECT 1 FROM t WHERE {condition})"));
+        let ten: Vec<String> = (0..10).map(|n| format!("doubled.x = {n}")).collect();
+        assert!(is_refused(&around(&ten.join(" OR "))), "columns of the query around a subquery are replaced, too");
+        assert!(is_refused(&around(&format!("EXISTS (SELECT 1 FROM t AS u WHERE {})", ten.join(" OR ")))));
+        assert!(!is_refused(&around("x = 1")));
         assert!(is_refused(&format!("SELECT y FROM t UNION SELECT x FROM ({below}) AS u")));
     }
 

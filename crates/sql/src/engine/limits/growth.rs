@@ -95,24 +95,24 @@ impl Size {
 
 /// The columns that a node of a plan gives, with their sizes.
 #[derive(Clone)]
-struct Columns {
+struct SizedColumns {
     schema: DFSchemaRef,
     sizes: Vec<Size>,
 }
 
-impl Columns {
+impl SizedColumns {
     fn size(&self, column: &Column) -> Option<Size> {
         self.schema.maybe_index_of_column(column).and_then(|at| self.sizes.get(at)).copied()
     }
 }
 
 /// The row that an expression is computed from: the columns of all inputs of a node.
-struct Row {
+struct SizedRow {
     schema: DFSchema,
-    inputs: Vec<Columns>,
+    inputs: Vec<SizedColumns>,
 }
 
-impl Row {
+impl SizedRow {
     fn sizes(&self) -> Vec<Size> {
         self.inputs.iter().flat_map(|input| &input.sizes).copied().collect()
     }
@@ -138,7 +138,7 @@ struct Growth {
     /// Names and columns of the recursive queries around the current node.
     work_tables: Vec<(String, Vec<Size>)>,
     /// Rows around the current subquery.
-    outer: Vec<Columns>,
+    outer: Vec<SizedColumns>,
 }
 
 impl Growth {
@@ -149,7 +149,7 @@ impl Growth {
             LogicalPlan::TableScan(scan) => return self.of_scan(scan),
             _ => {}
         }
-        let row = Row { schema: merge_schema(&plan.inputs()), inputs: self.of_inputs(plan)? };
+        let row = SizedRow { schema: merge_schema(&plan.inputs()), inputs: self.of_inputs(plan)? };
         let expressions = plan.expressions();
         let found = expressions.iter().map(|one| self.of_expression(&row, one)).collect::<Result<Vec<_>, _>>()?;
         let computed = || expressions.iter().zip(&found).filter(|(one, _)| !is_passed_on(one)).map(|(_, size)| *size);
@@ -193,11 +193,11 @@ impl Growth {
         Ok(columns)
     }
 
-    fn of_inputs(&mut self, plan: &LogicalPlan) -> Result<Vec<Columns>, SqlError> {
+    fn of_inputs(&mut self, plan: &LogicalPlan) -> Result<Vec<SizedColumns>, SqlError> {
         let n_outer = self.outer.len();
         let mut inputs = Vec::new();
         for input in plan.inputs() {
-            let columns = Columns { schema: input.schema().clone(), sizes: self.of_plan(input)? };
+            let columns = SizedColumns { schema: input.schema().clone(), sizes: self.of_plan(input)? };
             // With LATERAL the second input reads columns of the first.
             if matches!(plan, LogicalPlan::Join(_)) {
                 self.outer.push(columns.clone());
@@ -238,7 +238,7 @@ impl Growth {
         Err(too_large())
     }
 
-    fn of_subquery(&mut self, row: &Row, plan: &LogicalPlan) -> Result<Size, SqlError> {
+    fn of_subquery(&mut self, row: &SizedRow, plan: &LogicalPlan) -> Result<Size, SqlError> {
         let n_outer = self.outer.len();
         self.outer.extend_from_slice(&row.inputs);
         let sizes = self.of_plan(plan);
@@ -246,7 +246,7 @@ impl Growth {
         Ok(sizes?.into_iter().fold(Size::NUMBER, Size::or))
     }
 
-    fn of_expression(&mut self, row: &Row, expression: &Expr) -> Result<Size, SqlError> {
+    fn of_expression(&mut self, row: &SizedRow, expression: &Expr) -> Result<Size, SqlError> {
         Ok(match expression {
             Expr::Column(column) => {
                 let known = row.inputs.iter().filter_map(|input| input.size(column)).reduce(Size::or);
@@ -307,7 +307,7 @@ impl Growth {
     }
 
     /// The largest of the parts of an expression.
-    fn of_parts(&mut self, row: &Row, expression: &Expr) -> Result<Size, SqlError> {
+    fn of_parts(&mut self, row: &SizedRow, expression: &Expr) -> Result<Size, SqlError> {
         let mut most = Ok(Size::NUMBER);
         expression.apply_children(|part| {
             let so_far = *most.as_ref().unwrap_or(&Size::NUMBER);
@@ -323,7 +323,7 @@ impl Growth {
         Ok(Size::NUMBER)
     }
 
-    fn of_like(&mut self, row: &Row, like: &Like) -> Result<Size, SqlError> {
+    fn of_like(&mut self, row: &SizedRow, like: &Like) -> Result<Size, SqlError> {
         let text = self.of_expression(row, &like.expr)?;
         let pattern = self.of_expression(row, &like.pattern)?;
         // What follows a `%` may begin at any letter.
@@ -335,7 +335,7 @@ impl Growth {
         Ok(Size::NUMBER)
     }
 
-    fn of_cast(&mut self, row: &Row, from: &Expr, expression: &Expr) -> Result<Size, SqlError> {
+    fn of_cast(&mut self, row: &SizedRow, from: &Expr, expression: &Expr) -> Result<Size, SqlError> {
         let size = self.of_expression(row, from)?;
         if row.is_small(expression) {
             return Ok(Size::NUMBER);
@@ -349,7 +349,7 @@ impl Growth {
         Ok(Size::of(within_bounds(written)?))
     }
 
-    fn of_call(&mut self, row: &Row, call: &ScalarFunction, expression: &Expr) -> Result<Size, SqlError> {
+    fn of_call(&mut self, row: &SizedRow, call: &ScalarFunction, expression: &Expr) -> Result<Size, SqlError> {
         let sizes = call.args.iter().map(|part| self.of_expression(row, part)).collect::<Result<Vec<_>, _>>()?;
         let bytes: Vec<u64> = sizes.iter().map(|size| size.bytes).collect();
         let called = Call { name: call.func.name(), arguments: &call.args, sizes: &bytes };
@@ -392,7 +392,7 @@ impl Growth {
     }
 
     /// An aggregate or window function. `whole` also holds the expressions it orders, filters and partitions by.
-    fn of_aggregate(&mut self, row: &Row, name: &str, arguments: &[Expr], whole: &Expr) -> Result<Size, SqlError> {
+    fn of_aggregate(&mut self, row: &SizedRow, name: &str, arguments: &[Expr], whole: &Expr) -> Result<Size, SqlError> {
         self.of_parts(row, whole)?;
         let is_window = matches!(whole, Expr::WindowFunction(_));
         if name.starts_with("approx_percentile") {

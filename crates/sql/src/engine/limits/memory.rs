@@ -141,7 +141,6 @@ impl MemoryPool for SharedMemory {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 mod tests {
     use datafusion::execution::memory_pool::MemoryConsumer;
 

@@ -1,4 +1,4 @@
-//! [`Session::point`]: recognizes a query that needs no plan.
+//! [`point`]: recognizes a query that needs no plan.
 //!
 //! Such a query is `SELECT columns FROM view WHERE ...` on a materialized view, and its condition compares quasi columns with
 //! constants, joined by AND. Every other query is planned.
@@ -28,8 +28,8 @@ use crate::engine::context::meanings_of;
 use crate::engine::session::access;
 use crate::engine::session::{Outcome, stream_of};
 use crate::options::ViewOptions;
-use crate::parser::{Access, spelled};
-use crate::policy::UsedView;
+use crate::parser::spelled;
+use crate::policy::{Pair, UsedView};
 use crate::view::{AView, LabelComparison, PlanWish, Point, State};
 
 /// The parts in which queries of this kind differ.
@@ -46,94 +46,97 @@ const MOST_LOOKS: usize = 50;
 /// How long to wait for a committed change to be published.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
-impl Session {
-    /// The answer to a query that needs no plan; `None` if it must be planned.
-    pub(in crate::engine) async fn point(
-        &self,
-        statement: &DFStatement,
-        access: &Access,
-        views: &mut Vec<UsedView>,
-    ) -> Option<Outcome> {
-        let asked = asked(statement)?;
-        let name = self.spelled(&asked.view)?;
-        for _ in 0..MOST_LOOKS {
-            // Listen before taking a state, so that nothing published later is missed.
-            let mut published = pin!(self.shared.published.notified());
-            published.as_mut().enable();
-            match self.look(&asked, &name, access, views).await? {
-                Point::Planned => return None,
-                Point::OtherState => tokio::time::timeout(LONGEST_WAIT, published).await.ok()?,
-                Point::Rows(batch) => {
-                    let (schema, has_rows) = (batch.schema(), batch.num_rows() > 0);
-                    return Some(Outcome::Rows(stream_of(schema, has_rows.then_some(batch).into_iter().collect())));
-                }
+/// The answer to a query that needs no plan; `None` if it must be planned.
+pub(crate) async fn point(
+    session: &Session,
+    statement: &DFStatement,
+    pair: &Pair,
+    views: &mut Vec<UsedView>,
+) -> Option<Outcome> {
+    let asked = asked(statement)?;
+    let name = name_of(session, &asked.view)?;
+    for _ in 0..MOST_LOOKS {
+        // Listen before taking a state, so that nothing published later is missed.
+        let mut published = pin!(session.shared.published.notified());
+        published.as_mut().enable();
+        match look(session, &asked, &name, pair, views).await? {
+            Point::Planned => return None,
+            Point::OtherState => tokio::time::timeout(LONGEST_WAIT, published).await.ok()?,
+            Point::Rows(batch) => {
+                let (schema, has_rows) = (batch.schema(), batch.num_rows() > 0);
+                return Some(Outcome::Rows(stream_of(schema, has_rows.then_some(batch).into_iter().collect())));
             }
         }
-        None
     }
+    None
+}
 
-    /// Looks for the answer in the view as it is now.
-    async fn look(&self, asked: &PointQuery, name: &str, access: &Access, views: &mut Vec<UsedView>) -> Option<Point> {
-        let schema = self.context.state_ref().read().schema_for_ref(TableReference::bare(name)).ok()?;
-        // Take the state of the store before the view, as planning does.
-        let reading = self.reading().ok()??;
-        let table = schema.table(name).await.ok()??;
-        let view = table.downcast_ref::<AView>()?;
-        if !matches!(view.state(), State::Materialized { .. }) {
-            return None;
-        }
-        let projection = self.projection(view, asked.columns.as_deref())?;
-        let condition = self.condition(view, name, &asked.condition)?;
-        let comparison = |part: &Expr| LabelComparison::of_question(&view.definition, part);
-        let comparisons = split_conjunction(&condition).into_iter().map(comparison).collect::<Option<Vec<_>>>()?;
-        let Access { purpose, recipient } = self.stated(access);
-        let options = ViewOptions { purpose, recipient, ..self.options() };
-        // A materialized view can't be anonymized first. The planner has the message for that.
-        if options.plan == PlanWish::AnonymizeFirst {
-            return None;
-        }
-        let used = vec![UsedView { name: view.definition.name.clone(), version: 0 }];
-        access::check_readable(self, &used).await.ok()?;
-        let point = view.point(reading.state(), &options, &comparisons, &projection);
-        if matches!(point, Point::Rows(_)) {
-            *views = used;
-        }
-        // A transaction reads one state only, so waiting for another would be in vain.
-        let is_final = matches!(point, Point::OtherState) && self.transaction.is_some();
-        Some(if is_final { Point::Planned } else { point })
+/// Looks for the answer in the view as it is now.
+async fn look(
+    session: &Session,
+    asked: &PointQuery,
+    name: &str,
+    pair: &Pair,
+    views: &mut Vec<UsedView>,
+) -> Option<Point> {
+    let schema = session.context.state_ref().read().schema_for_ref(TableReference::bare(name)).ok()?;
+    // Take the state of the store before the view, as planning does.
+    let reading = session.reading().ok()??;
+    let table = schema.table(name).await.ok()??;
+    let view = table.downcast_ref::<AView>()?;
+    if !matches!(view.state(), State::Materialized { .. }) {
+        return None;
     }
+    let projection = projection(session, view, asked.columns.as_deref())?;
+    let condition = condition(session, view, name, &asked.condition)?;
+    let comparison = |part: &Expr| LabelComparison::of_question(&view.definition, part);
+    let comparisons = split_conjunction(&condition).into_iter().map(comparison).collect::<Option<Vec<_>>>()?;
+    let options = ViewOptions { pair: session.stated(pair), ..session.options() };
+    // A materialized view can't be anonymized first. The planner has the message for that.
+    if options.plan == PlanWish::AnonymizeFirst {
+        return None;
+    }
+    let used = vec![UsedView { name: view.definition.name.clone(), version: 0 }];
+    access::check_readable(session, &used).await.ok()?;
+    let point = view.point(reading.state(), &options, &comparisons, &projection);
+    if matches!(point, Point::Rows(_)) {
+        *views = used;
+    }
+    // A transaction reads one state only, so waiting for another would be in vain.
+    let is_final = matches!(point, Point::OtherState) && session.transaction.changing().is_some();
+    Some(if is_final { Point::Planned } else { point })
+}
 
-    /// A name as the planner reads it; `None` if the session reads names in an unusual way.
-    fn spelled(&self, name: &Ident) -> Option<String> {
-        let is_usual = self.context.state_ref().read().config_options().sql_parser.enable_ident_normalization;
-        is_usual.then(|| spelled(name))
-    }
+/// A name as the planner reads it; `None` if the session reads names in an unusual way.
+fn name_of(session: &Session, name: &Ident) -> Option<String> {
+    let is_usual = session.context.state_ref().read().config_options().sql_parser.enable_ident_normalization;
+    is_usual.then(|| spelled(name))
+}
 
-    /// The positions of the columns that are asked for; `None` if one is unknown or asked for twice.
-    fn projection(&self, view: &AView, columns: Option<&[Ident]>) -> Option<Vec<usize>> {
-        let known = &view.definition.columns;
-        let Some(columns) = columns else { return Some((0..known.len()).collect()) };
-        let position = |name: &Ident| {
-            let name = self.spelled(name)?;
-            known.iter().position(|column| column.name == name)
-        };
-        let positions = columns.iter().map(position).collect::<Option<Vec<usize>>>()?;
-        let distinct: BTreeSet<usize> = positions.iter().copied().collect();
-        (distinct.len() == positions.len()).then_some(positions)
-    }
+/// The positions of the columns that are asked for; `None` if one is unknown or asked for twice.
+fn projection(session: &Session, view: &AView, columns: Option<&[Ident]>) -> Option<Vec<usize>> {
+    let known = &view.definition.columns;
+    let Some(columns) = columns else { return Some((0..known.len()).collect()) };
+    let position = |name: &Ident| {
+        let name = name_of(session, name)?;
+        known.iter().position(|column| column.name == name)
+    };
+    let positions = columns.iter().map(position).collect::<Option<Vec<usize>>>()?;
+    let distinct: BTreeSet<usize> = positions.iter().copied().collect();
+    (distinct.len() == positions.len()).then_some(positions)
+}
 
-    /// A condition as the rule that rewrites plans rewrites it.
-    fn condition(&self, view: &AView, name: &str, condition: &SqlExpr) -> Option<Expr> {
-        let schema = DFSchema::try_from_qualified_schema(name, &view.schema()).ok()?;
-        let condition = ExprWithAlias { expr: condition.clone(), alias: None };
-        let state = self.context.state_ref();
-        let predicate = state.read().create_logical_expr_from_sql_expr(condition, &schema).ok()?;
-        // Nothing may be computed here before its size is checked, as it is for a plan.
-        if predicate.exists(|part| Ok(matches!(part, Expr::ScalarFunction(_)))).ok()? {
-            return None;
-        }
-        ProtectedColumns::new(meanings_of).rewritten(predicate, &Arc::new(schema), &view.meanings()).ok()
+/// A condition as the rule that rewrites plans rewrites it.
+fn condition(session: &Session, view: &AView, name: &str, condition: &SqlExpr) -> Option<Expr> {
+    let schema = DFSchema::try_from_qualified_schema(name, &view.schema()).ok()?;
+    let condition = ExprWithAlias { expr: condition.clone(), alias: None };
+    let state = session.context.state_ref();
+    let predicate = state.read().create_logical_expr_from_sql_expr(condition, &schema).ok()?;
+    // Nothing may be computed here before its size is checked, as it is for a plan.
+    if predicate.exists(|part| Ok(matches!(part, Expr::ScalarFunction(_)))).ok()? {
+        return None;
     }
+    ProtectedColumns::new(meanings_of).rewritten(predicate, &Arc::new(schema), &view.meanings()).ok()
 }
 
 /// The plainest query of this kind, without the parts of a [`PointQuery`].

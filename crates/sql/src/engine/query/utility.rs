@@ -23,7 +23,8 @@ use datafusion::sql::sqlparser::ast::{GroupByExpr, Query, SetExpr, TableFactor};
 use crate::SqlError;
 use crate::engine::Session;
 use crate::engine::session::{Outcome, list, rounded};
-use crate::parser::{Access, spelled};
+use crate::parser::spelled;
+use crate::policy::Pair;
 use crate::view::{State, TRACE, Traced};
 
 /// A query of one view: the view, its alias, and the condition.
@@ -33,21 +34,22 @@ struct Selection {
     condition: Option<String>,
 }
 
-pub(crate) async fn explain_utility(session: &Session, query: Query, access: &Access) -> Result<Outcome, SqlError> {
+pub(crate) async fn explain_utility(session: &Session, query: Query, pair: &Pair) -> Result<Outcome, SqlError> {
     let Selection { view: name, alias, condition } = selection(&query).ok_or(SqlError::NoUtility)?;
     let view = session.shared.known_view(&name)?;
-    let context = session.scoped(access)?;
+    let context = session.scoped(pair)?;
     if matches!(view.state(), State::Materialized { .. }) {
         return Err(SqlError::NoUtility);
     }
     let traced = Traced::read(&view, &context.state()).await?;
-    let State::Usable { version, query: base, .. } = view.state() else { return Err(SqlError::NoUtility) };
+    let State::Usable { version, plans, .. } = view.state() else { return Err(SqlError::NoUtility) };
 
     let shown =
         LogicalPlanBuilder::scan(TableReference::bare(alias.as_str()), provider_as_source(Arc::new(traced)), None)?
             .build()?;
     let answered = identifiers(&context, shown, condition.as_deref(), TRACE).await?;
-    let under = LogicalPlanBuilder::from(base.as_ref().clone()).alias(TableReference::bare(alias.as_str()))?.build()?;
+    let under =
+        LogicalPlanBuilder::from(plans.query.as_ref().clone()).alias(TableReference::bare(alias.as_str()))?.build()?;
     let identifier = &view.definition.columns[view.definition.identifier].name;
     let truth = identifiers(&context, under, condition.as_deref(), identifier).await?;
 

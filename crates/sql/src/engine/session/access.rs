@@ -21,12 +21,12 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 
 use crate::SqlError;
-use crate::access::{AccessError, Accounts, Granted, GrantedPair, Login};
+use crate::access::{AccessError, Accounts, Granted, Login};
 use crate::engine::change::transactions;
 use crate::engine::session::{Outcome, list, texts};
 use crate::engine::{Session, Shared};
-use crate::parser::{Access, AccessStatement, Purposes};
-use crate::policy::{PolicyError, UsedView};
+use crate::parser::{AccessStatement, Purposes};
+use crate::policy::{Pair, PolicyError, UsedView, is_same};
 use crate::role::Role;
 use crate::view::{AView, Version, ViewError, fewer_together};
 
@@ -169,7 +169,7 @@ async fn grant(
             session.shared.audit(&view, &accounts.views_ever(&user)).await?;
         }
         Granted::Pair(pair) => {
-            let is_second = accounts.pairs_ever(&user).iter().any(|known| !known.is_same(pair));
+            let is_second = accounts.pairs_ever(&user).iter().any(|known| !known.fits(pair));
             let views = accounts.views_ever(&user);
             let apart = views.iter().filter_map(|name| session.shared.view(name)).find(|view| is_apart(view));
             if let (true, Some(view)) = (is_second, apart) {
@@ -200,15 +200,14 @@ fn show_grants(session: &Session, accounts: &Accounts) -> Result<Outcome, SqlErr
 ///
 /// # Errors
 /// The statement states a purpose or recipient that is not granted.
-pub(crate) fn granted(session: &Session, access: &Access) -> Result<Access, AccessError> {
-    let Some((login, accounts)) = session.restricted() else { return Ok(access.clone()) };
-    let stated = session.stated(access);
+pub(crate) fn granted(session: &Session, pair: &Pair) -> Result<Pair, AccessError> {
+    let Some((login, accounts)) = session.restricted() else { return Ok(pair.clone()) };
+    let stated = session.stated(pair);
     let pairs = accounts.pairs(login);
-    let fitting: Vec<&GrantedPair> =
-        pairs.iter().filter(|pair| pair.fits(stated.purpose.as_deref(), stated.recipient.as_deref())).collect();
+    let fitting: Vec<&Pair> = pairs.iter().filter(|pair| pair.fits(&stated)).collect();
     match fitting.as_slice() {
-        [pair] => Ok(Access { purpose: Some(pair.purpose.clone()), recipient: Some(pair.recipient.clone()) }),
-        [] if stated != Access::default() => {
+        [pair] => Ok((*pair).clone()),
+        [] if stated != Pair::default() => {
             Err(AccessError::PairNotGranted { granted: pairs.iter().map(ToString::to_string).collect() })
         }
         _ => Ok(stated),
@@ -221,8 +220,8 @@ pub(crate) fn told(session: &Session, mut error: SqlError) -> SqlError {
     let Some((login, accounts)) = session.restricted() else { return error };
     let SqlError::View(ViewError::Policy(problem)) = &mut error else { return error };
     let pairs = accounts.pairs(login);
-    let is_own = |name: &str, own: fn(&GrantedPair) -> &String| {
-        pairs.iter().any(|pair| own(pair).to_lowercase() == name.to_lowercase())
+    let is_own = |name: &str, own: fn(&Pair) -> &Option<String>| {
+        pairs.iter().filter_map(|pair| own(pair).as_deref()).any(|own| is_same(own, name))
     };
     match problem {
         PolicyError::NoPurpose { known } | PolicyError::UnknownPurpose { known, .. } => {
@@ -266,10 +265,10 @@ pub(crate) fn while_granted(
     session: &Session,
     stream: SendableRecordBatchStream,
     views: &[UsedView],
-    access: Access,
+    pair: Pair,
 ) -> SendableRecordBatchStream {
     let schema = stream.schema();
-    let state = Some((stream, Box::pin(until_revoked(session, views, access))));
+    let state = Some((stream, Box::pin(until_revoked(session, views, pair))));
     let watched = futures::stream::unfold(state, |state| async {
         let (mut stream, mut revoked) = state?;
         tokio::select! {
@@ -287,7 +286,7 @@ pub(crate) fn while_granted(
 pub(crate) fn until_revoked(
     session: &Session,
     views: &[UsedView],
-    access: Access,
+    pair: Pair,
 ) -> impl Future<Output = AccessError> + Send + use<> {
     let (shared, role, login) = (Arc::clone(&session.shared), session.role, session.login.clone());
     let names: Vec<String> = views.iter().map(|view| view.name.clone()).collect();
@@ -300,7 +299,7 @@ pub(crate) fn until_revoked(
             match revoked {
                 _ if accounts.role(&login).is_none() => Some(AccessError::LoginGone),
                 Some(view) => Some(AccessError::ViewNotGranted { view: view.clone() }),
-                None if !names.is_empty() && !holds(accounts, &login, &access) => {
+                None if !names.is_empty() && !holds(accounts, &login, &pair) => {
                     Some(AccessError::PairNotGranted { granted: Vec::new() })
                 }
                 None => None,
@@ -350,9 +349,8 @@ impl Shared {
     }
 }
 
-fn holds(accounts: &Accounts, login: &Login, access: &Access) -> bool {
-    *access == Access::default()
-        || accounts.pairs(login).iter().any(|pair| pair.fits(access.purpose.as_deref(), access.recipient.as_deref()))
+fn holds(accounts: &Accounts, login: &Login, pair: &Pair) -> bool {
+    *pair == Pair::default() || accounts.pairs(login).iter().any(|known| known.fits(pair))
 }
 
 fn is_apart(view: &AView) -> bool {

@@ -24,8 +24,8 @@ use crate::SqlError;
 use crate::access::Accounts;
 use crate::engine::context::table_names;
 use crate::engine::{Described, Session, Shared};
-use crate::parser::{Access, ParseError, Parsed, StatementText};
-use crate::policy::{LogEntry, LogOutcome, UsedView};
+use crate::parser::{ParseError, Parsed, StatementText};
+use crate::policy::{LogEntry, LogOutcome, Pair, UsedView, is_same};
 
 /// A statement that is running. If it is dropped before it has ended, because it took too long or was cancelled, it is recorded
 /// as stopped; or as broken off, if it was already recorded as answered.
@@ -56,10 +56,9 @@ enum Stage {
 
 impl AskedStatement {
     /// A statement of a session, with its purpose and recipient.
-    pub(crate) fn new(session: &Session, text: &StatementText, access: &Access) -> AskedStatement {
+    pub(crate) fn new(session: &Session, text: &StatementText, pair: &Pair) -> AskedStatement {
         let time = (session.shared.clock)();
-        let entry = LogEntry::new(time, session.role.word(), "", access, LogOutcome::Stopped);
-        let entry = entry.by(session.login.as_deref());
+        let entry = LogEntry::new(time, session.role, session.login.as_deref(), pair, LogOutcome::Stopped);
         let (shared, structure) = (Arc::clone(&session.shared), text.structure.clone());
         let (views, stage) = (Mutex::default(), Mutex::new(Stage::Asked));
         AskedStatement { recorder: Arc::new(Recorder { shared, entry, structure, views, stage }) }
@@ -131,10 +130,9 @@ impl Recorder {
             }
         };
         // If a view was read, its policies know this purpose and recipient.
-        let access =
-            if is_answered && !views.is_empty() { entry.access.clone() } else { self.shared.known(&entry.access) };
+        let pair = if is_answered && !views.is_empty() { entry.pair.clone() } else { self.shared.known(&entry.pair) };
         let time = (self.shared.clock)();
-        LogEntry { time, outcome, access, ..entry }.saying(&statement).reading(views)
+        LogEntry { time, outcome, pair, views, ..entry }.saying(&statement)
     }
 }
 
@@ -277,7 +275,7 @@ impl Session {
     /// # Errors
     /// The statement is not allowed, or can't be planned.
     pub async fn prepare(&self, parsed: &Parsed) -> Result<Option<Described>, SqlError> {
-        let granted = access::granted(self, &parsed.access).unwrap_or_else(|_| parsed.access.clone());
+        let granted = access::granted(self, &parsed.pair).unwrap_or_else(|_| parsed.pair.clone());
         let asked = AskedStatement::new(self, &parsed.text, &self.stated(&granted));
         match self.describe(parsed).await {
             Ok(described) => {
@@ -293,7 +291,7 @@ impl Session {
 
     /// Records a text that can't be parsed, and returns the error.
     pub fn unread(&self, text: &str, problem: ParseError) -> SqlError {
-        let asked = AskedStatement::new(self, &StatementText::of_unread(text), &self.stated(&Access::default()));
+        let asked = AskedStatement::new(self, &StatementText::of_unread(text), &self.stated(&Pair::default()));
         match asked.end(LogOutcome::Failed, Vec::new()) {
             Ok(_) => problem.into(),
             Err(unwritten) => unwritten,
@@ -327,28 +325,23 @@ impl Shared {
 
     /// The purpose and recipient as the log shows them: `?` for one that is granted to nobody and that no choice names,
     /// because a statement can claim anything, even a value.
-    fn known(&self, access: &Access) -> Access {
-        if *access == Access::default() {
-            return Access::default();
+    fn known(&self, pair: &Pair) -> Pair {
+        if *pair == Pair::default() {
+            return Pair::default();
         }
-        let (mut purposes, mut recipients) = (Vec::new(), Vec::new());
+        let mut known: Vec<Pair> = Vec::new();
         if let Some(accounts) = self.accounts.get() {
-            for pair in accounts.users().iter().flat_map(|(user, _)| accounts.pairs_ever(user)) {
-                purposes.push(pair.purpose);
-                recipients.push(pair.recipient);
-            }
+            known.extend(accounts.users().iter().flat_map(|(user, _)| accounts.pairs_ever(user)));
         }
         let views = self.views.read().clone();
         for policies in views.values().filter_map(|view| view.version()?.policies.clone()) {
-            for pair in policies.pairs() {
-                purposes.extend(pair.purpose.clone());
-                recipients.extend(pair.recipient.clone());
-            }
+            known.extend_from_slice(policies.pairs());
         }
-        let known = |name: &Option<String>, known: &[String]| {
-            let is_known = |name: &String| known.iter().any(|known| known.to_lowercase() == name.to_lowercase());
-            name.clone().map(|name| if is_known(&name) { name } else { "?".to_owned() })
+        let shown = |of: fn(&Pair) -> &Option<String>| {
+            let is_known =
+                |name: &str| known.iter().filter_map(|pair| of(pair).as_deref()).any(|own| is_same(own, name));
+            of(pair).clone().map(|name| if is_known(&name) { name } else { "?".to_owned() })
         };
-        Access { purpose: known(&access.purpose, &purposes), recipient: known(&access.recipient, &recipients) }
+        Pair { purpose: shown(|pair| &pair.purpose), recipient: shown(|pair| &pair.recipient) }
     }
 }

@@ -31,14 +31,13 @@ use crate::engine::{Session, Shared};
 use crate::parser::{Refresh, Statement, ViewStatement, parse};
 use crate::policy::Policies;
 use crate::view::{
-    AView, Definition, Digest, Fingerprint, Owner, Sources, Standing, State, Trees, Version, ViewError, build,
+    AView, Definition, Digest, Owner, Sources, Standing, State, Trees, Version, ViewError, ViewPlans, build,
 };
 
 /// The definition of a view, and the plans that read its rows and its choices.
 pub(crate) struct Planned {
     pub(crate) definition: Arc<Definition>,
-    pub(crate) query: Arc<LogicalPlan>,
-    pub(crate) policies: Option<Arc<LogicalPlan>>,
+    pub(crate) plans: ViewPlans,
 }
 
 /// A version, and the rows it was made from.
@@ -101,7 +100,7 @@ fn replaced_by(session: &Session, statement: &ViewStatement) -> Result<Option<Ar
 
 pub(crate) async fn refresh_view(session: &Session, name: &str, how: Refresh) -> Result<Outcome, SqlError> {
     if session.shared.view(name).is_none() {
-        // Boxed, because it runs kept statements and this is a statement.
+        // Boxed, because this runs kept statements, and running one can lead here again.
         Box::pin(folder::restore_lost(session, name)).await?;
     }
     let view = session.shared.known_view(name)?;
@@ -201,7 +200,7 @@ pub(crate) async fn plan_anew(session: &Session, view: &AView) -> Result<Planned
     };
     let query = Arc::new(plan_query(session, *query).await?);
     let policies = plan_policies(session, definition).await?;
-    Ok(Planned { definition: Arc::clone(definition), query, policies })
+    Ok(Planned { definition: Arc::clone(definition), plans: ViewPlans { query, policies } })
 }
 
 async fn plan_view(session: &Session, statement: &ViewStatement, query: DFStatement) -> Result<Planned, SqlError> {
@@ -209,7 +208,7 @@ async fn plan_view(session: &Session, statement: &ViewStatement, query: DFStatem
     let definition = Definition::resolve(statement, plan.schema().as_arrow());
     let definition = Arc::new(definition.map_err(ViewError::Definition)?);
     let policies = plan_policies(session, &definition).await?;
-    Ok(Planned { definition, query: Arc::new(plan), policies })
+    Ok(Planned { definition, plans: ViewPlans { query: Arc::new(plan), policies } })
 }
 
 /// The plan of a view's query, which must read only tables and always give the same rows.
@@ -239,8 +238,7 @@ fn owner(session: &Session) -> Owner {
 async fn state(session: &Session, planned: &Planned) -> Result<State, SqlError> {
     match version(session, &session.shared.owner, planned).await {
         Ok(Built { version, digest, .. }) => {
-            let (query, policies) = (Arc::clone(&planned.query), planned.policies.clone());
-            Ok(State::Usable { version: Arc::new(version), query, policies, digest })
+            Ok(State::Usable { version: Arc::new(version), plans: planned.plans.clone(), digest })
         }
         Err(SqlError::View(
             problem @ (ViewError::Unreachable(_)
@@ -256,11 +254,10 @@ async fn state(session: &Session, planned: &Planned) -> Result<State, SqlError> 
 
 /// A version of the rows that this session of the owner reads.
 pub(crate) async fn version(session: &Session, owner: &SessionContext, planned: &Planned) -> Result<Built, SqlError> {
-    let Planned { definition, query, policies } = planned;
-    let plans: Vec<&LogicalPlan> = std::iter::once(query.as_ref()).chain(policies.as_deref()).collect();
-    let fingerprint = Fingerprint::of(&plans, &session.shared.generations)?;
+    let Planned { definition, plans } = planned;
+    let fingerprint = plans.fingerprint(&session.shared.generations)?;
     let mut choices = Vec::new();
-    let read_policies = match (policies, &definition.clauses.policy) {
+    let read_policies = match (&plans.policies, &definition.clauses.policy) {
         (Some(plan), Some(reference)) => {
             let frame = owner.execute_logical_plan(plan.as_ref().clone()).await?;
             choices = frame.collect().await.map_err(SqlError::while_running)?;
@@ -270,7 +267,7 @@ pub(crate) async fn version(session: &Session, owner: &SessionContext, planned: 
         }
         _ => None,
     };
-    let rows = all_rows(owner, query.as_ref().clone()).await;
+    let rows = all_rows(owner, plans.query.as_ref().clone()).await;
     let rows = rows.map_err(|error| ViewError::of_query(&definition.name, &error))?;
     // The store keeps the rows of a materialized view.
     let most_kept_bytes = if definition.clauses.is_materialized { 0 } else { session.options().most_kept_bytes() };

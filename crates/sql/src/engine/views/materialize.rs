@@ -24,33 +24,25 @@ use crate::parser::Refresh;
 use crate::store::{StoredTable, value_of};
 use crate::view::{
     Changed, Definition, EVERYBODY, Making, Materialized, MaterializedError, Origin, PolicyRows, Remade, State, Told,
-    ViewError, check,
+    ViewError, ViewPlans, check,
 };
 
 /// How many persons are looked up with one scan.
 const MOST_NAMES: usize = 10_000;
 
-/// A materialized view and its plans.
-pub(crate) struct Following {
-    pub(crate) view: Arc<Materialized>,
-    query: Arc<LogicalPlan>,
-    policies: Option<Arc<LogicalPlan>>,
-}
-
 /// Makes a materialized view, or opens it if the data folder keeps it. The change is not committed yet: nobody may change the
 /// table of the view before the catalog has it.
 pub(crate) async fn materialize(session: &Session, planned: &Planned) -> Result<(CatalogChange, State), SqlError> {
-    let Some(store) = &session.shared.store else { return Err(unfit(MaterializedError::NoDataFolder)) };
-    check(&planned.definition).map_err(unfit)?;
+    let Some(store) = &session.shared.store else { return Err(MaterializedError::NoDataFolder.into()) };
+    check(&planned.definition)?;
     let origin = origin(planned)?;
     let name = planned.definition.name.clone();
     if session.is_restoring {
         let snapshot = store.read()?;
-        if Materialized::is_kept(&name, &snapshot).map_err(unfit)? {
+        if Materialized::is_kept(&name, &snapshot)? {
             let (definition, most_kept_bytes) = (Arc::clone(&planned.definition), session.options().most_kept_bytes());
             let view = blocking(move || Materialized::open(definition, origin, &snapshot, most_kept_bytes)).await?;
-            let (query, policies) = (Arc::clone(&planned.query), planned.policies.clone());
-            let state = State::Materialized { view: Arc::new(view), query, policies };
+            let state = State::Materialized { view: Arc::new(view), plans: planned.plans.clone() };
             return Ok((catalog::change_catalog(session).await?, state));
         }
     }
@@ -79,7 +71,7 @@ async fn make(
     let transaction = transactions::begin(session).await?;
     let context = reading(&session.shared.owner, &transaction);
     let Built { version, rows, .. } = create::version(session, &session.shared.owner, planned).await?;
-    let policies = match &planned.policies {
+    let policies = match &planned.plans.policies {
         Some(plan) => Some(policy_rows(&context, plan.as_ref().clone(), &planned.definition).await?),
         None => None,
     };
@@ -96,14 +88,14 @@ async fn make(
         made.map_err(SqlError::from)
     });
     let Remade { view, told } = made.await?;
-    let (query, policies) = (Arc::clone(&planned.query), planned.policies.clone());
-    Ok((CatalogChange::Kept(transaction), State::Materialized { view: Arc::new(view), query, policies }, told))
+    let state = State::Materialized { view: Arc::new(view), plans: planned.plans.clone() };
+    Ok((CatalogChange::Kept(transaction), state, told))
 }
 
 /// Removes the stored rows of a materialized view, within a transaction.
 pub(crate) async fn unmaterialize(name: &str, transaction: &Transaction) -> Result<(), SqlError> {
     let (name, change) = (name.to_owned(), Arc::clone(&transaction.change));
-    blocking(move || Materialized::drop_kept(&name, &change).map_err(unfit)).await
+    blocking(move || Materialized::drop_kept(&name, &change)).await
 }
 
 impl Shared {
@@ -115,7 +107,7 @@ impl Shared {
         }
         let context = || reading(&self.owner, transaction);
         let now = (self.clock)().timestamp_micros();
-        for Following { view, query, policies } in self.materialized() {
+        for (view, ViewPlans { query, policies }) in self.materialized() {
             let Some(names) = touched_persons(&view.origin, &transaction.touched) else { continue };
             followed.push(Arc::clone(&view));
             let definition = view.definition();
@@ -143,13 +135,13 @@ impl Shared {
     }
 
     /// The materialized views, each with its plans.
-    pub(crate) fn materialized(&self) -> Vec<Following> {
+    pub(crate) fn materialized(&self) -> Vec<(Arc<Materialized>, ViewPlans)> {
         let views = self.views.read();
-        let following = |state: State| match state {
-            State::Materialized { view, query, policies } => Some(Following { view, query, policies }),
+        let materialized = |state: State| match state {
+            State::Materialized { view, plans } => Some((view, plans)),
             State::Usable { .. } | State::Unusable { .. } | State::Stale(_) => None,
         };
-        views.values().filter_map(|view| following(view.state())).collect()
+        views.values().filter_map(|view| materialized(view.state())).collect()
     }
 
     /// The columns of a table that tell which persons of a materialized view a change concerns. Refuses a table whose views
@@ -157,7 +149,7 @@ impl Shared {
     pub(crate) fn watched(&self, table: &str) -> Result<Vec<String>, SqlError> {
         self.check_followed(table)?;
         let mut columns = BTreeSet::new();
-        for Following { view, .. } in self.materialized() {
+        for (view, _) in self.materialized() {
             let Origin { table: base, identifier, policy } = &view.origin;
             columns.extend((base == table).then(|| identifier.clone()));
             columns.extend(policy.iter().filter(|(policies, _)| policies == table).map(|(_, key)| key.clone()));
@@ -178,8 +170,8 @@ impl Shared {
         let is_of = |origin: &Origin| {
             origin.table == table || origin.policy.as_ref().is_some_and(|(policies, _)| policies == table)
         };
-        let views = self.materialized().into_iter().filter(|following| is_of(&following.view.origin));
-        let mut names: Vec<String> = views.map(|following| following.view.definition().name.clone()).collect();
+        let views = self.materialized().into_iter().filter(|(view, _)| is_of(&view.origin));
+        let mut names: Vec<String> = views.map(|(view, _)| view.definition().name.clone()).collect();
         let unfollowed = self.unfollowed.lock();
         names.extend(unfollowed.iter().filter(|(_, tables)| tables.contains(table)).map(|(view, _)| view.clone()));
         names
@@ -336,8 +328,8 @@ async fn policy_rows(
 
 /// The stored tables that a view's query and its policies read.
 fn origin(planned: &Planned) -> Result<Origin, SqlError> {
-    let (definition, query) = (&planned.definition, planned.query.as_ref());
-    let what = |what: &'static str| unfit(MaterializedError::Query { what });
+    let (definition, query) = (&planned.definition, planned.plans.query.as_ref());
+    let what = |what: &'static str| SqlError::from(MaterializedError::Query { what });
     let LogicalPlan::Projection(projection) = query else { return Err(what("this one is no list of columns")) };
     let identifier = column_of(&projection.expr[definition.identifier]);
     let identifier = identifier.ok_or_else(|| what("its identifier is computed"))?.name;
@@ -358,7 +350,7 @@ fn origin(planned: &Planned) -> Result<Origin, SqlError> {
             _ => return Err(what("this one joins, groups or sorts")),
         };
     };
-    let policy = match (&definition.clauses.policy, planned.policies.as_deref()) {
+    let policy = match (&definition.clauses.policy, planned.plans.policies.as_deref()) {
         (Some(policy), Some(LogicalPlan::TableScan(scan))) => {
             let name =
                 stored_name(scan)?.ok_or_else(|| what("the choices of this one are in a table that is not stored"))?;
@@ -395,8 +387,4 @@ fn stored_name(scan: &TableScan) -> Result<Option<String>, SqlError> {
 
 fn is_subquery(expression: &Expr) -> bool {
     matches!(expression, Expr::Exists(_) | Expr::InSubquery(_) | Expr::ScalarSubquery(_))
-}
-
-fn unfit(problem: MaterializedError) -> SqlError {
-    SqlError::View(ViewError::Materialized(problem))
 }

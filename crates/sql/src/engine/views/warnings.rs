@@ -15,7 +15,7 @@ use crate::engine::session::counted;
 use crate::parser::{Answers, Purposes};
 use crate::policy::unused_choices;
 use crate::view::{
-    AView, Comparison, Definition, State, Told, Version, fewer_by_changes, fewer_together, share_nobody, told_together,
+    AView, Definition, FromChanges, State, Told, Version, fewer_by_changes, fewer_together, share_nobody, told_together,
 };
 
 /// What readers learn who combine the answers of a materialized view from before and after a refresh.
@@ -66,24 +66,24 @@ pub(crate) fn warnings(
 /// Warns of other views of the same persons that tell more, or may tell more, if both are read together.
 fn of_others(session: &Session, planned: &Planned, state: &State) -> Result<Vec<String>, SqlError> {
     let views = session.shared.views.read().clone();
-    let own_tables = tables_of(&planned.query)?;
+    let own_tables = tables_of(&planned.plans.query)?;
     let shares_table = |query: &LogicalPlan| tables_of(query).map(|tables| !tables.is_disjoint(&own_tables));
     let mut warnings = Vec::new();
     for (name, other) in views.iter().filter(|(name, _)| **name != planned.definition.name) {
         match (state, other.state()) {
-            (State::Usable { version, .. }, State::Usable { version: of_other, query, .. }) => {
+            (State::Usable { version, .. }, State::Usable { version: of_other, plans, .. }) => {
                 if let Some(n_persons) = fewer_together(&[version, &of_other]) {
                     let told = told_together(n_persons);
                     warnings.push(format!("somebody who also reads {name} {told}: let nobody read both"));
-                } else if shares_table(&query)? && share_nobody(version, &of_other) {
+                } else if shares_table(&plans.query)? && share_nobody(version, &of_other) {
                     let unlike = "is of the same table, but names persons differently";
                     warnings.push(format!("{name} {unlike}: if they are the same persons, let nobody read both"));
                 }
             }
             (
                 State::Usable { .. } | State::Materialized { .. },
-                State::Usable { query, .. } | State::Materialized { query, .. },
-            ) if shares_table(&query)? => {
+                State::Usable { plans, .. } | State::Materialized { plans, .. },
+            ) if shares_table(&plans.query)? => {
                 let moves = "is of the same table, and one of them is materialized";
                 warnings.push(format!("{name} {moves}, so nobody knows what both tell together: let nobody read both"));
             }
@@ -101,9 +101,9 @@ fn of_earlier(before: &State, version: &Version) -> Option<String> {
             let told = |n_persons| format!("somebody who kept its earlier answers {}", told_together(n_persons));
             match (fewer_together(&[earlier, version]), fewer_by_changes(earlier, version)) {
                 (Some(n_persons), _) => Some(told(n_persons)),
-                (None, Comparison::Fewer(n_persons)) => Some(told(n_persons) + ", by comparing which values changed"),
-                (None, Comparison::Unknown) => Some(format!("its earlier values can't be compared: {may}")),
-                (None, Comparison::Nothing) => None,
+                (None, FromChanges::Fewer(n_persons)) => Some(told(n_persons) + ", by comparing which values changed"),
+                (None, FromChanges::Unknown) => Some(format!("its earlier values can't be compared: {may}")),
+                (None, FromChanges::Nothing) => None,
             }
         }
         State::Stale(_) | State::Unusable { was_shown: true, .. } => {
@@ -136,7 +136,7 @@ fn of_definition(definition: &Definition) -> Vec<String> {
 
 /// Warns of choices that concern no column of the view, because a choice with a misspelt column would refuse nothing.
 fn of_choices(planned: &Planned) -> Option<String> {
-    let (policies, reference) = (planned.policies.as_ref()?, planned.definition.clauses.policy.as_ref()?);
+    let (policies, reference) = (planned.plans.policies.as_ref()?, planned.definition.clauses.policy.as_ref()?);
     let columns: Vec<&str> = planned.definition.columns.iter().map(|column| column.name.as_str()).collect();
     let fields = policies.schema().fields().iter().map(|field| field.name().as_str());
     let unused = unused_choices(fields, &columns);

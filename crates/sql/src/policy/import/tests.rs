@@ -5,7 +5,7 @@ use datafusion::common::TableReference;
 
 use super::*;
 use crate::parser::PolicyReference;
-use crate::policy::Policies;
+use crate::policy::{Pair, Policies};
 
 const P3P: &str = r##"<POLICIES xmlns="http://www.w3.org/2002/01/P3Pv1"><POLICY name="clinic">
   <STATEMENT>
@@ -89,7 +89,8 @@ fn an_imported_policy_is_read_as_choices() {
     };
     let columns = ["birth", "zipcode", "disease"].map(str::to_owned);
     let policies = Policies::read(&[batch], &reference, &columns).unwrap();
-    let pair = policies.pair(Some("treatment"), Some("nurse")).unwrap();
+    let pair =
+        policies.pair(&Pair { purpose: Some("treatment".to_owned()), recipient: Some("nurse".to_owned()) }).unwrap();
     let shows = |person: &str| {
         let choice = policies.choice(pair, policies.person(person).unwrap()).unwrap();
         [0, 1, 2].map(|column| choice.shows(column, "2026-01-31".parse().unwrap()))
@@ -116,7 +117,7 @@ fn a_p3p_policy_becomes_a_table_of_choices_once_its_retentions_have_a_length() {
 }
 
 #[test]
-fn what_p3p_leaves_open_is_not_guessed() {
+fn settings_that_p3p_leaves_open_are_not_guessed() {
     insta::assert_snapshot!(import("xml", P3P, Some(5)).unwrap_err(), @r#"
     policy.xml: the retention 'stated-purpose' has no definite length
     import a TOML file that says p3p = "policy.xml", a k, and under [retention] stated-purpose = 365

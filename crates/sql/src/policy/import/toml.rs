@@ -87,8 +87,8 @@ pub(super) fn read(
         let retention = last_days(&file.retention, today).map_err(|fault| fault.of(path))?;
         let terms = p3p::PolicyTerms { k, level: file.sa_level, retention, data: file.data };
         // For the same purpose and recipient, this file takes precedence over the P3P file.
-        let own: Vec<_> = rows.iter().map(access).collect();
-        rows.extend(p3p::read(&p3p_path, &terms)?.into_iter().filter(|row| !own.contains(&access(row))));
+        let own: Vec<_> = rows.iter().map(pair).collect();
+        rows.extend(p3p::read(&p3p_path, &terms)?.into_iter().filter(|row| !own.contains(&pair(row))));
     }
     Ok((file.person.or_else(|| defaults.person.clone()), rows))
 }
@@ -104,7 +104,7 @@ fn policy_rows(
     for (index, policy) in policies.into_iter().enumerate() {
         let position = index + 1;
         let mut push = |row: ImportedRow| {
-            if !seen.insert((access(&row), row.person.clone())) {
+            if !seen.insert((pair(&row), row.person.clone())) {
                 return Err(ImportFault::Twice { position });
             }
             rows.push(row);
@@ -133,7 +133,7 @@ fn policy_rows(
 }
 
 /// The purpose and recipient of a row, in lower case.
-fn access(row: &ImportedRow) -> (Option<String>, Option<String>) {
+fn pair(row: &ImportedRow) -> (Option<String>, Option<String>) {
     let lower = |name: &Option<String>| name.as_ref().map(|name| name.to_lowercase());
     (lower(&row.purpose), lower(&row.recipient))
 }

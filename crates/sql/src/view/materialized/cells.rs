@@ -67,9 +67,6 @@ impl ShownRows {
 
 impl KeptCells {
     /// Reads and packs all rows that are shown; `None` if they take more bytes than allowed.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     pub(super) fn read(
         layout: &Layout,
         state: &State,
@@ -98,9 +95,6 @@ impl KeptCells {
     }
 
     /// The rows of these classes.
-    ///
-    /// # Errors
-    /// If a column can't be unpacked, which is a fault of kohort.
     pub(super) fn rows(&self, classes: &[i64]) -> Result<Vec<ShownRows>, ArrowError> {
         let mut of_parts: BTreeMap<u32, (Vec<u32>, Vec<i64>)> = BTreeMap::new();
         for class in classes {

@@ -8,82 +8,40 @@ use kohort_verify::StepErrors;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MaterializedError {
-    /// There is no store.
     #[error("a materialized view needs a data folder, and there is none")]
     NoDataFolder,
-    /// The query does more than list columns of a stored table.
     #[error("a materialized view shows columns of one stored table, filtered by WHERE; {what}")]
-    Query {
-        /// What the query does instead.
-        what: &'static str,
-    },
-    /// A quasi column without a DGH.
+    Query { what: &'static str },
     #[error("every quasi column of a materialized view needs a DGH, and these have none: {}", .columns.join(", "))]
-    NoHierarchy {
-        /// Their names.
-        columns: Vec<String>,
-    },
-    /// Policies that are not found by the identifier.
+    NoHierarchy { columns: Vec<String> },
     #[error("a materialized view must refer to its policies by its identifier")]
     PolicyKey,
-    /// An option that a materialized view does not have.
     #[error("a materialized view does not take {what}")]
-    Option {
-        /// The option.
-        what: &'static str,
-    },
-    /// Persons with several rows.
+    Option { what: &'static str },
     #[error("view '{view}' shows one row per person, but this many persons would have several: {n_persons}")]
-    SeveralRows {
-        /// The view.
-        view: String,
-        /// How many persons.
-        n_persons: usize,
-    },
+    SeveralRows { view: String, n_persons: usize },
     /// A requirement that can't be kept over time.
     #[error(transparent)]
     Standard(#[from] UnfitStandard),
-    /// The verifier rejected a step.
     #[error("view '{view}': the step was not verified: {problem}")]
-    Unverified {
-        /// The view.
-        view: String,
-        /// What was found.
-        problem: Box<StepErrors>,
-    },
-    /// A refresh that readers of the old view could combine with it.
+    Unverified { view: String, problem: Box<StepErrors> },
     #[error(
         "view '{view}': a reader who kept earlier answers could find {n_exposed} persons in sets that do not satisfy the requirements; the smallest set has {fewest}"
     )]
     Exposes {
-        /// The view.
         view: String,
-        /// How many persons.
         n_exposed: u64,
         /// Persons in the smallest set.
         fewest: u64,
     },
-    /// A refresh for other purposes or recipients than the view was made for.
     #[error(
         "view '{view}': its choices name other purposes or recipients than when it was made, so old and new rows can't be compared"
     )]
-    OtherReaders {
-        /// The view.
-        view: String,
-    },
-    /// A refresh that must keep classes whose labels are not in the DGHs any more.
+    OtherReaders { view: String },
     #[error("view '{view}': some classes can't change safely, but their labels are not in the changed DGHs")]
-    OtherHierarchies {
-        /// The view.
-        view: String,
-    },
-    /// The hidden tables can't be read.
+    OtherHierarchies { view: String },
     #[error("the stored data of view '{view}' are damaged")]
-    Damaged {
-        /// The view.
-        view: String,
-    },
-    /// The store.
+    Damaged { view: String },
     #[error(transparent)]
     Store(#[from] StoreError),
 }

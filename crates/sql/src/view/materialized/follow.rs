@@ -20,7 +20,7 @@ use crate::view::ViewError;
 pub(super) const COUNTERS: &str = "view counters";
 
 /// The persons whose rows or choices a transaction changed.
-pub struct Changed {
+pub(crate) struct Changed {
     /// Their identifiers, as texts.
     pub names: Vec<String>,
     /// Identifiers that a row got by an update. The row may be that of somebody who was shown under another identifier.
@@ -77,7 +77,7 @@ impl Materialized {
     ///
     /// # Errors
     /// If a materialized view can't have these rows, or the step can't be verified.
-    pub fn follow(&self, change: &Change, changed: &Changed) -> Result<(), ViewError> {
+    pub(crate) fn follow(&self, change: &Change, changed: &Changed) -> Result<(), ViewError> {
         let mut held = self.memory();
         let memory = held.loaded(self, change)?;
         let done = self.follow_in(memory, change, changed);

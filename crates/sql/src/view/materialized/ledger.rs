@@ -53,7 +53,7 @@ impl Persons {
         known.map_or_else(|| self.shared_key(&Arc::from(name)), |number| PersonKey(number as u64))
     }
 
-    /// The number of a person whose name is shared.
+    /// The number of the person with this name. The name is kept without copying it.
     pub(super) fn shared_key(&self, name: &Arc<str>) -> PersonKey {
         PersonKey(self.names.borrow_mut().insert_full(Arc::clone(name)).0 as u64)
     }

@@ -24,13 +24,13 @@ use super::{ClassTable, Materialized, Origin};
 use crate::view::{Definition, ViewError};
 
 /// The memory for changes, unless it must be read again.
-pub(super) struct Held {
+pub(super) struct HeldMemory {
     pub(super) memory: Option<Memory>,
     /// The table that replaces the readers' table with the next commit, because theirs is not of the state that was read.
     pub(super) table: Option<ClassTable>,
 }
 
-impl Held {
+impl HeldMemory {
     /// The memory, which is read first if it is not there.
     pub(super) fn loaded(&mut self, view: &Materialized, state: &State) -> Result<&mut Memory, ViewError> {
         if self.memory.is_none() {
@@ -50,10 +50,7 @@ impl Held {
 
 impl Materialized {
     /// Opens a view that the store keeps.
-    ///
-    /// # Errors
-    /// If it can't be read.
-    pub fn open(
+    pub(crate) fn open(
         definition: Arc<Definition>,
         origin: Origin,
         state: &State,
@@ -71,7 +68,7 @@ impl Materialized {
             hierarchies: Arc::clone(&memory.hierarchies),
             trees: memory.known_trees(&layout.definition)?,
             made: memory.made.clone(),
-            memory: Mutex::new(Held { memory: Some(memory), table: None }),
+            memory: Mutex::new(HeldMemory { memory: Some(memory), table: None }),
             layout,
         })
     }
@@ -132,7 +129,7 @@ fn load_trees(memory: &mut Memory, layout: &Layout, state: &State) -> Result<Has
     let mut read: HashSet<String, foldhash::quality::RandomState> = HashSet::default();
     let mut n_shown: HashMap<i64, u64> = HashMap::new();
     for batch in scan(state, &layout.rows, &[CLASS, PLACE, NODES])? {
-        let batch = batch.map_err(MaterializedError::Store)?;
+        let batch = batch?;
         let integers = |column: usize| batch.column(column).as_primitive::<Int64Type>();
         let (classes, places, nodes) = (integers(0), integers(1), batch.column(2).as_string::<i32>());
         for row in 0..batch.num_rows() {

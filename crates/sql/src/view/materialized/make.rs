@@ -26,7 +26,7 @@ use crate::view::{Definition, Version, ViewError};
 pub(super) const MADE: &str = "view made";
 
 /// What a materialized view is made from.
-pub struct Making<'a> {
+pub(crate) struct Making<'a> {
     /// A verified version of the view.
     pub version: &'a Version,
     /// The rows of its query.
@@ -47,7 +47,7 @@ pub struct Making<'a> {
 ///
 /// # Errors
 /// The first clause or column that a materialized view can't have.
-pub fn check(definition: &Definition) -> Result<(), MaterializedError> {
+pub(crate) fn check(definition: &Definition) -> Result<(), MaterializedError> {
     let quasi = definition.with_role(Role::Quasi).into_iter().map(|position| &definition.columns[position]);
     let bare: Vec<String> =
         quasi.filter(|column| column.hierarchy.is_none()).map(|column| column.name.clone()).collect();
@@ -70,7 +70,7 @@ impl Materialized {
     ///
     /// # Errors
     /// If a materialized view can't have these rows.
-    pub fn make(change: &Change, making: &Making<'_>) -> Result<Materialized, ViewError> {
+    pub(crate) fn make(change: &Change, making: &Making<'_>) -> Result<Materialized, ViewError> {
         let counters = Counters { next_class: 1, next_atom: 1, epoch: 1, made: making.now };
         Materialized::make_from(change, making, counters)
     }
@@ -84,38 +84,32 @@ impl Materialized {
         let definition = &making.version.definition;
         let layout = Layout::of(Arc::clone(definition));
         let schema = making.policies.as_ref().map(PolicyRows::schema);
-        let (tables, store) = (layout.tables(schema.as_ref()), MaterializedError::Store);
+        let tables = layout.tables(schema.as_ref());
         for table in &tables {
-            if change.table(&table.name).map_err(store)?.is_some() {
-                change.drop_table(&table.name).map_err(store)?;
+            if change.table(&table.name)?.is_some() {
+                change.drop_table(&table.name)?;
             }
             let without_indexes = TableDescription { indexes: Vec::new(), ..table.clone() };
-            change.create_table(&without_indexes).map_err(store)?;
+            change.create_table(&without_indexes)?;
         }
         let memory = Memory::new(definition, made(definition, making)?, counters)?;
         Maker { layout: &layout, change, making, memory }.write()?;
         // Indexes come last: sorting all rows once costs less than searching the index for each of them.
         for table in &tables {
             for index in &table.indexes {
-                change.create_index(&table.name, &index.columns, index.uniqueness).map_err(store)?;
+                change.create_index(&table.name, &index.columns, index.uniqueness)?;
             }
         }
         Materialized::open(Arc::clone(definition), making.origin.clone(), change, making.most_kept_bytes)
     }
 
     /// Whether the store keeps a view of this name.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub fn is_kept(name: &str, state: &State) -> Result<bool, MaterializedError> {
+    pub(crate) fn is_kept(name: &str, state: &State) -> Result<bool, MaterializedError> {
         Ok(state.record(MADE, name)?.is_some())
     }
 
     /// Drops everything that is kept of a view, within a change.
-    ///
-    /// # Errors
-    /// If the store refuses.
-    pub fn drop_kept(name: &str, change: &Change) -> Result<(), MaterializedError> {
+    pub(crate) fn drop_kept(name: &str, change: &Change) -> Result<(), MaterializedError> {
         for table in Layout::names(name) {
             if change.table(&table)?.is_some() {
                 change.drop_table(&table)?;
@@ -218,7 +212,7 @@ impl Maker<'_> {
         state_of: impl Fn(&NewRow) -> Option<RowState>,
     ) -> Result<ValueCounts, ViewError> {
         let policies = self.making.policies.as_ref();
-        let mut next = self.change.next_row(&self.layout.rows).map_err(MaterializedError::Store)?;
+        let mut next = self.change.next_row(&self.layout.rows)?;
         let mut counts = ValueCounts::default();
         let (mut refused, mut unknown) = (HashSet::new(), HashSet::new());
         for rows in rows.chunks(ROWS_AT_ONCE) {

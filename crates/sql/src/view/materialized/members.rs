@@ -14,6 +14,7 @@ use super::error::MaterializedError;
 use super::memory::Memory;
 use crate::policy::{Pair, PairId, Policies};
 use crate::view::consent::{Wishes, refused_columns};
+use crate::view::version::raise::raised_name;
 use crate::view::{Definition, ViewError};
 
 /// The leaf of a missing value. No value has this text.
@@ -64,11 +65,6 @@ pub(super) fn tuple_columns(definition: &Definition, pairs: &[Pair]) -> Vec<Stri
         names.push(String::new());
     }
     names
-}
-
-/// The name of a sensitive column as the readers of a pair see it.
-pub(super) fn raised_name(column: &str, number: usize) -> String {
-    format!("{column} for reader {number}")
 }
 
 /// Whether there are policies and requirements on sensitive values, so these are also judged as readers see them raised.
@@ -180,10 +176,11 @@ impl<'a> Raised<'a> {
             return Raised { definition, memory, levels: Vec::new() };
         };
         let n_rows = wishes.policy_of_row.len();
-        let levels = memory.made.pairs.iter().map(|pair| {
-            let known = policies.pair(pair.purpose.as_deref(), pair.recipient.as_deref());
-            known.map_or_else(|_| vec![0; n_rows], |pair| wishes.levels(policies, pair))
-        });
+        let levels = memory
+            .made
+            .pairs
+            .iter()
+            .map(|pair| policies.pair(pair).map_or_else(|_| vec![0; n_rows], |pair| wishes.levels(policies, pair)));
         Raised { definition, memory, levels: levels.collect() }
     }
 

@@ -20,9 +20,10 @@ use super::follow::COUNTERS;
 use super::layout::Layout;
 use super::load::empty_columns;
 use super::make::MADE;
-use super::members::{MISSING, NewRow, asks_of_values, raised_name, tuple_columns};
+use super::members::{MISSING, NewRow, asks_of_values, tuple_columns};
 use crate::hierarchies::Hierarchies;
 use crate::policy::Pair;
+use crate::view::version::raise::raised_name;
 use crate::view::{Definition, ViewError};
 
 /// The text for the nodes of a row with values that are in no DGH.
@@ -117,7 +118,7 @@ impl Memory {
     /// An empty view over these DGHs.
     pub(super) fn new(definition: &Definition, made: Made, counters: Counters) -> Result<Memory, ViewError> {
         let damaged = || MaterializedError::Damaged { view: definition.name.clone() };
-        let mut hierarchies = Hierarchies::new();
+        let mut hierarchies = Hierarchies::default();
         for (name, record) in &made.hierarchies {
             hierarchies.restore(name, record).ok_or_else(damaged)?;
         }

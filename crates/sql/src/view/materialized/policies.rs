@@ -16,7 +16,7 @@ use crate::view::version::digest::row_bytes;
 use crate::view::{Definition, ViewError};
 
 /// Rows of a table of choices.
-pub struct PolicyRows {
+pub(crate) struct PolicyRows {
     /// The rows as policies.
     pub policies: Policies,
     rows: RecordBatch,
@@ -29,15 +29,15 @@ pub struct PolicyRows {
 
 impl PolicyRows {
     /// Reads the rows of a query.
-    ///
-    /// # Errors
-    /// If they can't be read as choices.
-    pub fn read(schema: &SchemaRef, batches: &[RecordBatch], definition: &Definition) -> Result<PolicyRows, ViewError> {
+    pub(crate) fn read(
+        schema: &SchemaRef,
+        batches: &[RecordBatch],
+        definition: &Definition,
+    ) -> Result<PolicyRows, ViewError> {
         let Some(reference) = &definition.clauses.policy else { return Err(ViewError::Stale) };
         let failed = |error: ArrowError| definition.failed(error);
         let rows = concat_batches(schema, batches).map_err(failed)?;
-        let policies =
-            Policies::read(std::slice::from_ref(&rows), reference, &definition.names()).map_err(ViewError::Policy)?;
+        let policies = Policies::read(std::slice::from_ref(&rows), reference, &definition.names())?;
         let person = position(schema, &reference.person_column).ok_or_else(|| {
             let (table, column) = (reference.table.to_string(), reference.person_column.clone());
             ViewError::Policy(PolicyError::NoColumn { table, column })

@@ -89,9 +89,6 @@ impl Asked {
 
 impl Unread {
     /// Chooses the classes that could satisfy comparisons.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     pub(in crate::view) fn of(
         view: Arc<Materialized>,
         reading: Arc<Reading>,
@@ -110,9 +107,6 @@ impl Unread {
     }
 
     /// Reads the classes whose labels could satisfy comparisons.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     pub(in crate::view) fn read(&self, comparisons: &[LabelComparison]) -> Result<StoredRead, ViewError> {
         let wanted = {
             let classes = self.view.class_table();
@@ -123,9 +117,6 @@ impl Unread {
 
     /// The labels that a reader finds in a quasi column. Rows are read only of classes in which somebody may refuse
     /// something, or that may show nobody any more.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     pub(in crate::view) fn shown_labels(&self, reader: Reader, position: usize) -> Result<BTreeSet<String>, ViewError> {
         let (mut labels, mut wanted) = (BTreeSet::new(), None);
         let classes = self.view.class_table();
@@ -152,8 +143,7 @@ impl Materialized {
     fn asked(&self, state: &State, options: &ViewOptions) -> Result<Asked, ViewError> {
         let (counters, policies) = (self.counters(state)?, self.policies(state)?);
         let is_marked = policies.as_ref().is_none_or(|policies| {
-            let pair = policies.pair(options.purpose.as_deref(), options.recipient.as_deref());
-            pair.is_ok_and(|pair| self.made.marked.contains(&policies.pairs()[pair.0]))
+            policies.pair(&options.pair).is_ok_and(|pair| self.made.marked.contains(&policies.pairs()[pair.0]))
         });
         Ok(Asked { counters, policies: policies.map(Arc::new), is_marked })
     }
@@ -166,9 +156,6 @@ impl Materialized {
     }
 
     /// Reads the classes whose labels could satisfy comparisons, if they are few.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     pub(in crate::view) fn read_point(
         &self,
         state: &State,
@@ -200,10 +187,10 @@ impl Materialized {
     fn policies(&self, state: &State) -> Result<Option<Policies>, ViewError> {
         let definition = &self.layout.definition;
         let Some(reference) = &definition.clauses.policy else { return Ok(None) };
-        let batches = state.scan(&self.layout.choices, &ScanRequest::default()).map_err(MaterializedError::Store)?;
-        let batches = batches.collect::<Result<Vec<_>, _>>().map_err(MaterializedError::Store)?;
+        let batches = state.scan(&self.layout.choices, &ScanRequest::default())?;
+        let batches = batches.collect::<Result<Vec<_>, _>>()?;
         let policies = kept_policies(&batches, &self.made.policy_columns, reference, &definition.names());
-        policies.map(Some).map_err(ViewError::Policy)
+        Ok(Some(policies?))
     }
 
     /// Reads these classes, or all.

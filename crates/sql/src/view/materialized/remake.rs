@@ -32,8 +32,7 @@ use crate::parser::Refresh;
 use crate::view::{Version, ViewError};
 
 /// A view that was made anew.
-pub struct Remade {
-    /// The view.
+pub(crate) struct Remade {
     pub view: Materialized,
     /// What became of the old view.
     pub told: Told,
@@ -41,7 +40,7 @@ pub struct Remade {
 
 /// What the owner is told about a refresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub(crate) enum Told {
     /// Everything is shown anew, and readers of both views can't single out anybody.
     Whole,
     /// Some persons stay as they were or are not shown.
@@ -64,7 +63,7 @@ impl Materialized {
     ///
     /// # Errors
     /// If readers of both views could single out persons, unless the refresh is forced or partial.
-    pub fn remake(&self, change: &Change, making: &Making<'_>, how: Refresh) -> Result<Remade, ViewError> {
+    pub(crate) fn remake(&self, change: &Change, making: &Making<'_>, how: Refresh) -> Result<Remade, ViewError> {
         let (old_memory, _) = load(&self.layout, change)?;
         let counters = Counters { epoch: old_memory.counters.epoch + 1, ..old_memory.counters };
         let compared = self.compare(change, making, old_memory)?;
@@ -111,7 +110,7 @@ impl Materialized {
         let mut writing = self.writing(change, making, &mut memory, &persons);
         let members = writing.keyed(&rows, &kept, policies)?;
         let mut compared =
-            Compared { old, memory, persons, kept, has_other_trees, rows, members, plan: Plan::default() };
+            Compared { old, memory, persons, kept, has_other_trees, rows, members, plan: RefreshPlan::default() };
         let (new, alone) = compared.new_classes(&self.layout, making.version)?;
         let mut counts = ValueCounts::default();
         new.iter().flat_map(|class| &class.members).for_each(|member| counts.add(&member.tuple));
@@ -223,7 +222,7 @@ struct Compared {
     has_other_trees: bool,
     rows: Vec<NewRow>,
     members: Vec<KeyedRow>,
-    plan: Plan,
+    plan: RefreshPlan,
 }
 
 impl Compared {
@@ -253,7 +252,7 @@ impl Compared {
         change: &Change,
         new: Vec<NewClass<Arc<Member>>>,
         alone: Vec<Arc<Member>>,
-    ) -> Result<Plan, ViewError> {
+    ) -> Result<RefreshPlan, ViewError> {
         let mut old: BTreeMap<AtomId, OldAtom> = BTreeMap::new();
         for row in &self.kept {
             if let Place::Atom { class, atom } = row.place {
@@ -267,13 +266,13 @@ impl Compared {
         let refreshed = refresh(&self.memory.standard, &old, &new, |person| ledger.past(person))?;
         let seen = alone.iter().map(|member| ledger.past(member.person)).collect::<Result<Vec<_>, _>>()?;
         let alone = alone.into_iter().zip(seen).collect();
-        Ok(Plan { old, new, alone, refreshed })
+        Ok(RefreshPlan { old, new, alone, refreshed })
     }
 }
 
 /// What is shown of a new version.
 #[derive(Default)]
-struct Plan {
+struct RefreshPlan {
     old: Vec<OldAtom>,
     new: Vec<NewClass<Arc<Member>>>,
     /// The members who ask for no class, and what readers have seen of them.
@@ -281,7 +280,7 @@ struct Plan {
     refreshed: Refreshed,
 }
 
-impl Plan {
+impl RefreshPlan {
     fn told(&self) -> Told {
         let Refreshed { combined, kept, waiting, sealed, hidden, .. } = &self.refreshed;
         if combined.n_exposed == 0 {

@@ -38,7 +38,7 @@ pub(super) fn verify(
         })
         .collect();
     let memory = ledger.memory;
-    let mut texts = Texts::of(memory);
+    let mut texts = StepTexts::of(memory);
     let mut atoms = Vec::with_capacity(changing.atoms.len());
     for (atom, (class, before, after)) in &changing.atoms {
         let known = memory.index.get(*class).map(|(nodes, _)| labels_of(memory, nodes));
@@ -69,7 +69,7 @@ pub(super) fn verify_remade(
 ) -> Result<Verified<Refresh>, MaterializedError> {
     let memory = ledger.memory;
     let damaged = || ledger.layout.damaged();
-    let mut before_texts = Texts::of(memory_before);
+    let mut before_texts = StepTexts::of(memory_before);
     let unasked = |members: &[AtomMember]| vec![Seen::Never; members.len()];
     let before =
         old.iter().map(|old| (old.atom.0, before_texts.members(&old.members, &unasked(&old.members)))).collect();
@@ -96,7 +96,7 @@ pub(super) fn verify_remade(
             _ => {}
         }
     }
-    let (mut texts, mut after) = (Texts::of(memory), Vec::with_capacity(atoms.len()));
+    let (mut texts, mut after) = (StepTexts::of(memory), Vec::with_capacity(atoms.len()));
     for (atom, (class, members)) in atoms.iter().filter(|(_, (_, members))| !members.is_empty()) {
         let known = || memory_before.index.get(*class).map(|(nodes, _)| labels_of(memory_before, nodes));
         let labels = labels.get(class).cloned().or_else(known).ok_or_else(damaged)?;
@@ -189,7 +189,7 @@ impl Changing<'_> {
 }
 
 /// Turns members into texts. Members with the same path or value share its text.
-struct Texts<'a> {
+struct StepTexts<'a> {
     memory: &'a Memory,
     /// Per quasi column and node.
     paths: Vec<HashMap<u32, Arc<[String]>>>,
@@ -197,10 +197,10 @@ struct Texts<'a> {
     values: Vec<HashMap<u32, Option<Arc<str>>>>,
 }
 
-impl<'a> Texts<'a> {
-    fn of(memory: &'a Memory) -> Texts<'a> {
+impl<'a> StepTexts<'a> {
+    fn of(memory: &'a Memory) -> StepTexts<'a> {
         let (paths, values) = (memory.trees.len(), memory.values.len());
-        Texts { memory, paths: vec![HashMap::new(); paths], values: vec![HashMap::new(); values] }
+        StepTexts { memory, paths: vec![HashMap::new(); paths], values: vec![HashMap::new(); values] }
     }
 
     fn members(&mut self, members: &[AtomMember], seen: &[Seen]) -> Vec<StepMember> {

@@ -203,9 +203,7 @@ impl Writing<'_> {
                     fates.extend(survivors.iter().map(|key| (*key, Fate::At(RowState::HIDDEN))));
                 }
                 Effect::Dissolve { class } => {
-                    self.change
-                        .delete(&layout.classes, &self.class_rows(signed(class.0))?)
-                        .map_err(MaterializedError::Store)?;
+                    self.change.delete(&layout.classes, &self.class_rows(signed(class.0))?)?;
                 }
                 Effect::Forget { member } => drop(fates.insert(*member, Fate::Gone)),
                 Effect::Remember { person, past } => drop(pasts.insert(*person, *past)),
@@ -248,7 +246,7 @@ impl Writing<'_> {
         let mut next = signed(first.0);
         for rows in rows.chunks(ROWS_AT_ONCE) {
             let inserted = self.rows_batch(rows);
-            let numbers = self.change.insert(&layout.rows, &inserted).map_err(MaterializedError::Store)?;
+            let numbers = self.change.insert(&layout.rows, &inserted)?;
             // The key of a row was chosen as the number that the store would give it.
             if numbers != (next..next + rows.len() as i64) {
                 return Err(layout.damaged().into());

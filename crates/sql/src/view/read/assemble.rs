@@ -24,7 +24,7 @@ use crate::view::consent::Wishes;
 use crate::view::materialized::StoredRead;
 use crate::view::version::build::read_private;
 use crate::view::version::digest::row_bytes;
-use crate::view::version::directory::{Assigned, Directory, Found};
+use crate::view::version::directory::{Assigned, Directory, Located};
 use crate::view::version::raise::raised_label;
 use crate::view::{Reader, Version, ViewError};
 
@@ -33,7 +33,7 @@ const FEW_ROWS: usize = 1 << 12;
 
 /// The classes a query reads.
 #[derive(Clone, Debug)]
-pub enum Chosen {
+pub(crate) enum Chosen {
     /// All.
     All,
     /// The classes of these numbers, ascending.
@@ -67,7 +67,7 @@ impl Version {
         let mut private = read_private(definition, rows, &self.fingerprint)?;
         self.attach(&mut private)?;
         let table = private.table();
-        let Found { class_of_row, person_of_row, hashes } = directory.find(table)?;
+        let Located { class_of_row, person_of_row, hashes } = directory.find(table)?;
         let is_chosen: Vec<bool> = match chosen {
             Chosen::All => vec![true; directory.n_classes()],
             Chosen::Complete => directory.complete(&class_of_row),

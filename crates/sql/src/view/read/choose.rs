@@ -30,7 +30,7 @@ use crate::view::Definition;
 
 /// A condition on the labels of quasi columns.
 #[derive(Clone)]
-pub struct LabelComparison {
+pub(crate) struct LabelComparison {
     condition: Condition,
     /// Bit `p` is set if the condition names the view's column at position `p`.
     pub(in crate::view) columns: u64,
@@ -62,7 +62,7 @@ impl LabelComparison {
     }
 
     /// The same for a filter that was not planned; `None` unless the filter is one [`CouldBe`] of a quasi column.
-    pub fn of_question(definition: &Definition, filter: &Expr) -> Option<LabelComparison> {
+    pub(crate) fn of_question(definition: &Definition, filter: &Expr) -> Option<LabelComparison> {
         let (Expr::ScalarFunction(call), (_, Expr::Column(column))) = (filter, CouldBe::in_expression(filter)?) else {
             return None;
         };

@@ -54,7 +54,8 @@ use crate::view::{Reader, Version, ViewError};
 const LEAST_ROWS_TOGETHER: usize = 16_384;
 
 /// Reads an A-view.
-pub struct AnonymizeExec {
+#[derive(Clone)]
+pub(crate) struct AnonymizeExec {
     read: Arc<ViewRead>,
     schema: SchemaRef,
     /// Positions of the view's columns that are read.
@@ -98,14 +99,7 @@ impl AnonymizeExec {
 
     /// The same operator with these dynamic filters.
     pub(crate) fn with_pushed_down(&self, pushed: Vec<Arc<dyn PhysicalExpr>>) -> AnonymizeExec {
-        AnonymizeExec {
-            read: Arc::clone(&self.read),
-            schema: Arc::clone(&self.schema),
-            projection: self.projection.clone(),
-            properties: Arc::clone(&self.properties),
-            pushed,
-            metrics: ExecutionPlanMetricsSet::new(),
-        }
+        AnonymizeExec { pushed, metrics: ExecutionPlanMetricsSet::new(), ..self.clone() }
     }
 
     /// The dynamic filters as comparisons with quasi columns.
@@ -146,21 +140,7 @@ impl ExecutionPlan for AnonymizeExec {
         "AnonymizeExec"
     }
 
-    methods_of_leaf!();
-
-    fn apply_expressions(
-        &self,
-        visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        let mut recursion = TreeNodeRecursion::Continue;
-        for condition in &self.pushed {
-            recursion = visit(condition)?;
-            if recursion == TreeNodeRecursion::Stop {
-                break;
-            }
-        }
-        Ok(recursion)
-    }
+    methods_of_leaf!(pushed);
 
     /// Takes filters of joins above, to leave out classes. The joins apply them again.
     fn handle_child_pushdown_result(

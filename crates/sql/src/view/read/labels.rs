@@ -37,7 +37,7 @@ const LABEL: &str = "label";
 
 /// The labels of one column of a view.
 #[derive(Debug)]
-pub struct ShownLabels {
+pub(crate) struct ShownLabels {
     view: Arc<dyn TableProvider>,
     column: usize,
     schema: SchemaRef,
@@ -45,7 +45,7 @@ pub struct ShownLabels {
 
 impl ShownLabels {
     /// The labels of a column; `None` unless the table is an A-view and the column a quasi column.
-    pub fn of(table: Arc<dyn TableProvider>, column: usize) -> Option<ShownLabels> {
+    pub(crate) fn of(table: Arc<dyn TableProvider>, column: usize) -> Option<ShownLabels> {
         let role = table.downcast_ref::<AView>()?.definition.columns.get(column)?.role;
         let schema = Arc::new(Schema::new(vec![Field::new(LABEL, DataType::Utf8, false)]));
         (role == Role::Quasi).then_some(ShownLabels { view: table, column, schema })

@@ -21,7 +21,7 @@ use super::assemble::Chosen;
 
 /// The plan that a reader wishes for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PlanWish {
+pub(crate) enum PlanWish {
     /// Classes that could match are selected, then built.
     #[default]
     SelectFirst,
@@ -53,7 +53,7 @@ impl fmt::Display for PlanWish {
 
 /// The plan that reads a view.
 #[derive(Clone, Debug)]
-pub enum Plan {
+pub(crate) enum Plan {
     /// All rows are partitioned again.
     AnonymizeFirst,
     /// The chosen classes are built.
@@ -65,7 +65,7 @@ pub enum Plan {
 
 impl Plan {
     /// The plan that is wished for, if these classes could match.
-    pub fn of(wish: PlanWish, chosen: Chosen) -> Plan {
+    pub(crate) fn of(wish: PlanWish, chosen: Chosen) -> Plan {
         match wish {
             PlanWish::AnonymizeFirst => Plan::AnonymizeFirst,
             PlanWish::SelectFirst => Plan::SelectFirst { chosen },

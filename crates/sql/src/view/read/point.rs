@@ -24,8 +24,7 @@ use crate::view::materialized::StoredRead;
 use crate::view::{AView, State};
 
 /// The answer to a query that needs few classes.
-pub enum Point<T = RecordBatch> {
-    /// The rows.
+pub(crate) enum Point<T = RecordBatch> {
     Rows(T),
     /// The query must be planned, because it needs many classes, or it is not known which.
     Planned,
@@ -36,7 +35,7 @@ pub enum Point<T = RecordBatch> {
 
 impl AView {
     /// The rows that satisfy all comparisons, with the columns at these positions.
-    pub fn point(
+    pub(crate) fn point(
         &self,
         store: &StoreState,
         options: &ViewOptions,

@@ -19,21 +19,18 @@ use super::exec::external;
 use crate::view::AView;
 
 /// The column with the identifiers.
-pub const TRACE: &str = "identifier under the row";
+pub(crate) const TRACE: &str = "identifier under the row";
 
 /// A view with the identifiers under its rows.
 #[derive(Debug)]
-pub struct Traced {
+pub(crate) struct Traced {
     rows: MemTable,
     meanings: Meanings,
 }
 
 impl Traced {
     /// Reads a whole view.
-    ///
-    /// # Errors
-    /// If the view can't be read.
-    pub async fn read(view: &AView, session: &dyn Session) -> Result<Traced> {
+    pub(crate) async fn read(view: &AView, session: &dyn Session) -> Result<Traced> {
         let read = view.view_read(session, &[]).await?;
         let read = read.begun(Vec::new()).await?;
         let private = read.fetch().await?;
@@ -66,7 +63,7 @@ impl Traced {
     }
 
     /// What the labels can stand for.
-    pub fn meanings(&self) -> Meanings {
+    pub(crate) fn meanings(&self) -> Meanings {
         Arc::clone(&self.meanings)
     }
 }

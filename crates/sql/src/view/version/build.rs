@@ -30,7 +30,7 @@ use crate::view::consent::Wishes;
 use crate::view::{Definition, Fingerprint, Summary, Version, ViewError};
 
 /// Where the trees of columns come from.
-pub enum Trees<'a> {
+pub(crate) enum Trees<'a> {
     /// The catalog, for a new version.
     Catalog(&'a Hierarchies),
     /// A version that is built again, to compare the result with it.
@@ -48,7 +48,7 @@ impl Trees<'_> {
 }
 
 /// What a version is made from, beside its rows.
-pub struct Sources<'a> {
+pub(crate) struct Sources<'a> {
     /// The definition of the view.
     pub definition: &'a Arc<Definition>,
     /// What persons allow.
@@ -67,7 +67,7 @@ pub struct Sources<'a> {
 ///
 /// # Errors
 /// If a column can't have its role, or the requirements can't be reached.
-pub fn build(sources: Sources<'_>, rows: &RecordBatch, progress: &dyn Progress) -> Result<Version, ViewError> {
+pub(crate) fn build(sources: Sources<'_>, rows: &RecordBatch, progress: &dyn Progress) -> Result<Version, ViewError> {
     let Sources { definition, policies, trees, fingerprint, most_kept_bytes, number } = sources;
     definition.check_identifiers(rows)?;
     let mut private = read_private(definition, rows, &fingerprint)?;

@@ -11,7 +11,6 @@
 //! # Cost
 //! Two hashes per row.
 
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
@@ -29,8 +28,8 @@ use crate::view::{Definition, Directory, Version};
 const CHUNK: usize = 8192;
 
 /// Hashes of what a version shows.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Digest {
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Digest {
     rows: Hash,
     choices: Hash,
     trees: Hash,
@@ -41,16 +40,15 @@ pub struct Digest {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Hash(String);
 
-impl fmt::Debug for Hash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Hash")
-    }
-}
-
 impl Digest {
     /// The digest of a version that was made from these rows and choices; `None` if values of a column's type can't be
     /// written as bytes.
-    pub fn of(version: &Version, rows: &RecordBatch, choices: &[RecordBatch], catalog: &Hierarchies) -> Option<Digest> {
+    pub(crate) fn of(
+        version: &Version,
+        rows: &RecordBatch,
+        choices: &[RecordBatch],
+        catalog: &Hierarchies,
+    ) -> Option<Digest> {
         let of_rows = row_hashes(rows)?;
         let mut of_classes = of_rows.clone();
         for directory in &version.directories {
@@ -65,12 +63,12 @@ impl Digest {
     }
 
     /// Whether the version was made from these choices.
-    pub fn has_choices(&self, choices: &[RecordBatch]) -> bool {
+    pub(crate) fn has_choices(&self, choices: &[RecordBatch]) -> bool {
         of_choices(choices).is_some_and(|choices| choices == self.choices)
     }
 
     /// The difference from an earlier digest, in words; `None` if there is none.
-    pub fn difference(&self, earlier: &Digest) -> Option<&'static str> {
+    pub(crate) fn difference(&self, earlier: &Digest) -> Option<&'static str> {
         let [tables, choices, trees] =
             [self.rows != earlier.rows, self.choices != earlier.choices, self.trees != earlier.trees];
         match (tables, choices, trees) {
@@ -107,9 +105,6 @@ fn row_hashes(rows: &RecordBatch) -> Option<Vec<[u8; 32]>> {
 }
 
 /// Rows as bytes, in the order of their cells.
-///
-/// # Errors
-/// If values of a column's type can't be written as bytes.
 pub(in crate::view) fn row_bytes(columns: &[ArrayRef]) -> Result<Rows, ArrowError> {
     let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
     RowConverter::new(fields)?.convert_columns(columns)

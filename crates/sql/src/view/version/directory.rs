@@ -27,8 +27,8 @@ const DENIED: u32 = u32::MAX;
 /// The class of a person with rows in several classes.
 const SEVERAL: u32 = u32::MAX - 1;
 
-/// The classes of a view. `Debug` shows how many, never whose.
-pub struct Directory {
+/// The classes of a view.
+pub(crate) struct Directory {
     labels: ClassLabels,
     classes: Vec<ClassEntry>,
     /// Per class its persons.
@@ -50,19 +50,12 @@ pub struct Directory {
 }
 
 /// A class.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ClassEntry {
-    /// How many rows it has.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct ClassEntry {
     pub n_rows: u32,
     /// Whether its persons ask for no class. It is then only a set of rows with the same quasi cells.
     pub is_alone: bool,
     content: u64,
-}
-
-impl std::fmt::Debug for Directory {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Directory({} classes, {} persons)", self.classes.len(), self.persons.len())
-    }
 }
 
 /// The class of each row of a table, from which a directory is made. Classes that show the same labels are one class to a
@@ -83,7 +76,7 @@ pub(in crate::view) struct Assigned {
 }
 
 /// Where the rows of a table belong.
-pub(in crate::view) struct Found {
+pub(in crate::view) struct Located {
     /// For each row, its class, or [`Assigned::NONE`].
     pub(in crate::view) class_of_row: Vec<u32>,
     /// For each row, its person's number in the directory.
@@ -211,17 +204,16 @@ impl Directory {
     }
 
     /// How many classes there are, including those of persons who ask for no class.
-    pub fn n_classes(&self) -> usize {
+    pub(crate) fn n_classes(&self) -> usize {
         self.classes.len()
     }
 
     /// How many rows the view has.
-    pub fn n_rows(&self) -> u64 {
+    pub(crate) fn n_rows(&self) -> u64 {
         self.classes.iter().map(|class| u64::from(class.n_rows)).sum()
     }
 
-    /// A class.
-    pub fn class(&self, class: u32) -> &ClassEntry {
+    pub(crate) fn class(&self, class: u32) -> &ClassEntry {
         &self.classes[class as usize]
     }
 
@@ -231,7 +223,7 @@ impl Directory {
     }
 
     /// The persons in these classes, each once.
-    pub fn members(&self, classes: &[u32]) -> Vec<u32> {
+    pub(crate) fn members(&self, classes: &[u32]) -> Vec<u32> {
         let mut members: Vec<u32> = classes.iter().flat_map(|&class| self.members.of(class)).copied().collect();
         members.sort_unstable();
         members.dedup();
@@ -259,8 +251,7 @@ impl Directory {
         self.policies.of(class)
     }
 
-    /// The identifier of a person.
-    pub fn identifier(&self, person: u32) -> &str {
+    pub(crate) fn identifier(&self, person: u32) -> &str {
         self.persons.texts().get(person)
     }
 
@@ -268,7 +259,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`ViewError::Stale`] if a row is of a person who was not there when the view was verified.
-    pub(in crate::view) fn find(&self, table: &Table) -> Result<Found, ViewError> {
+    pub(in crate::view) fn find(&self, table: &Table) -> Result<Located, ViewError> {
         let person_column = table.person_column().expect("a view has an identifier");
         let person_of_id: Option<Vec<u32>> = (0..person_column.texts.len() as u32)
             .into_par_iter()
@@ -285,7 +276,7 @@ impl Directory {
             }
         };
         let class_of_row = (0..table.n_rows).map(class_of).collect::<Result<Vec<u32>, ViewError>>()?;
-        Ok(Found { class_of_row, person_of_row, hashes })
+        Ok(Located { class_of_row, person_of_row, hashes })
     }
 
     /// For each row, the policy of its person; empty without policies.

@@ -20,28 +20,28 @@ use crate::store::StoredTable;
 
 /// How often statements changed each table.
 #[derive(Clone, Debug, Default)]
-pub struct Generations(Arc<RwLock<BTreeMap<String, u64>>>);
+pub(crate) struct Generations(Arc<RwLock<BTreeMap<String, u64>>>);
 
 impl Generations {
     /// Notes that a statement changed a table.
-    pub fn bump(&self, table: &str) {
+    pub(crate) fn bump(&self, table: &str) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner).entry(table.to_owned()).or_default() += 1;
     }
 
     /// Sets how often a table was changed, from the data folder.
-    pub fn set(&self, table: &str, generation: u64) {
+    pub(crate) fn set(&self, table: &str, generation: u64) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).insert(table.to_owned(), generation);
     }
 
     /// How often statements changed a table.
-    pub fn of(&self, table: &str) -> u64 {
+    pub(crate) fn of(&self, table: &str) -> u64 {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(table).copied().unwrap_or_default()
     }
 }
 
 /// The state of all tables a view reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fingerprint(BTreeMap<String, TableState>);
+pub(crate) struct Fingerprint(BTreeMap<String, TableState>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct TableState {
@@ -55,10 +55,7 @@ struct TableState {
 
 impl Fingerprint {
     /// The state of the tables that these plans read.
-    ///
-    /// # Errors
-    /// If a plan can't be walked.
-    pub fn of(plans: &[&LogicalPlan], generations: &Generations) -> Result<Fingerprint> {
+    pub(crate) fn of(plans: &[&LogicalPlan], generations: &Generations) -> Result<Fingerprint> {
         let mut tables = BTreeMap::new();
         for plan in plans {
             plan.apply_with_subqueries(|node| {
@@ -87,7 +84,7 @@ impl Fingerprint {
     }
 
     /// Whether every committed change of a table changes the fingerprint, perhaps a moment later.
-    pub fn counts_all_changes(&self) -> bool {
+    pub(crate) fn counts_all_changes(&self) -> bool {
         self.0.values().all(|table| table.is_counted)
     }
 }

@@ -11,7 +11,6 @@
 //! # Cost
 //! One pass over the rows when the version is made. Reading some rows costs no more than those rows.
 
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
@@ -22,14 +21,8 @@ use rayon::prelude::*;
 
 use crate::view::Definition;
 
-/// The rows of a view's query. `Debug` shows how many.
+/// The rows of a view's query.
 pub(in crate::view) struct KeptRows(RecordBatch);
-
-impl fmt::Debug for KeptRows {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "KeptRows({})", self.0.num_rows())
-    }
-}
 
 impl KeptRows {
     /// Packs rows; `None` if they take more bytes than allowed.
@@ -42,9 +35,6 @@ impl KeptRows {
     }
 
     /// All rows, or the rows with these numbers. Columns that leave as labels stay packed.
-    ///
-    /// # Errors
-    /// If a column can't be unpacked, which is a fault of kohort.
     pub(in crate::view) fn rows(
         &self,
         wanted: Option<Vec<u32>>,

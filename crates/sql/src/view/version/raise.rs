@@ -30,12 +30,17 @@ pub(in crate::view) fn raised_columns(
             continue;
         }
         for column in table.columns.iter().filter(|column| column.role == Role::Sensitive) {
-            let name = format!("{} for reader {}", column.name, number + 1);
+            let name = raised_name(&column.name, number + 1);
             let requirements = definition.sensitive_requirements(&name);
             raised.push((raise(column, &levels, name), requirements));
         }
     }
     raised
+}
+
+/// The name of a sensitive column as the readers of a pair see it.
+pub(in crate::view) fn raised_name(column: &str, number: usize) -> String {
+    format!("{column} for reader {number}")
 }
 
 /// A sensitive column with every cell raised by its row's level.

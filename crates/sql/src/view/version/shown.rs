@@ -13,7 +13,7 @@
 //! # Cost
 //! A hash per row, and 8 bytes per person.
 
-use std::fmt::{self, Write};
+use std::fmt::Write;
 use std::hash::BuildHasher;
 use std::sync::LazyLock;
 
@@ -29,18 +29,12 @@ use crate::view::consent::Wishes;
 /// Random, so nobody can craft cells that collide, and the same for all versions, so that they can be compared.
 static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 
-/// What a version shows of each person. `Debug` shows the number of persons.
+/// What a version shows of each person.
 pub(in crate::view) struct ShownCells {
     /// Names and types of the columns.
     columns: String,
     /// For each person of the version, a hash.
     of_person: Vec<u64>,
-}
-
-impl fmt::Debug for ShownCells {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ShownCells({} persons)", self.of_person.len())
-    }
 }
 
 impl ShownCells {

@@ -127,7 +127,7 @@ fn a_coalition_is_refused_one_sensitive_value_although_each_audience_sees_two() 
 }
 
 #[test]
-fn what_a_column_tells_those_who_do_not_know_it_is_counted_from_labels() {
+fn labels_decide_what_a_column_tells_audiences_that_do_not_know_it() {
     let table = accidents();
     let learned = |asked: &Audiences| {
         let verified = verify_release(as_it_is(&table), &table, asked, SuppressionLimit::NOBODY)?;

@@ -154,7 +154,7 @@ fn shares_are_counted_in_persons_and_not_in_rows() {
 }
 
 #[test]
-fn whoever_asks_for_more_than_there_are_is_the_one_left_out() {
+fn a_person_who_asks_for_more_than_there_are_is_the_one_left_out() {
     // Persons 0, 1 and 3 have one row each, and these look the same. Person 3 asks for six, but only four persons are
     // released.
     let persons = [4, 0, 3, 2, 2, 4, 1, 4, 4, 2];

@@ -15,7 +15,7 @@ async fn is_refused(sql: &str) -> bool {
 }
 
 #[tokio::test]
-async fn what_could_become_too_large_is_refused() {
+async fn queries_whose_values_could_become_too_large_are_refused() {
     let mut doubled = "SELECT a FROM t".to_owned();
     for _ in 0..12 {
         doubled = format!("SELECT a || a AS a FROM ({doubled})");
@@ -54,7 +54,7 @@ async fn what_could_become_too_large_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_gathered_stands_beside_no_other_row() {
+async fn gathered_values_are_copied_beside_no_other_row() {
     let gathered = "SELECT string_agg(a, '') AS s FROM t";
     for sql in [
         "SELECT string_agg(repeat('x', 30000), '') OVER () FROM generate_series(1, 8192)",
@@ -94,7 +94,7 @@ async fn functions_that_are_not_known_are_refused_by_name() {
 }
 
 #[tokio::test]
-async fn what_could_not_be_stopped_for_long_is_refused() {
+async fn queries_that_could_not_be_stopped_for_long_are_refused() {
     let slow = "levenshtein(repeat('a', 120) || x, repeat('b', 120)) > 0";
     let often =
         |n: usize| format!("SELECT count(*) FROM generate_series(1, 9) AS g (x) WHERE {}", vec![slow; n].join(" AND "));
@@ -114,7 +114,7 @@ async fn what_could_not_be_stopped_for_long_is_refused() {
 }
 
 #[tokio::test]
-async fn what_people_ask_is_not() {
+async fn ordinary_queries_are_not_refused() {
     for sql in [
         "SELECT a || ' ' || a || '-' || n AS b FROM t WHERE upper(lower(trim(a))) LIKE 'x%' ORDER BY length(a)",
         "SELECT repeat('-', 20), lpad(a, 10, '0'), rpad(a, 10), replace(a, 'x', 'y') FROM t",

@@ -180,11 +180,11 @@ async fn rows(outcome: Outcome) -> Result<Option<RecordBatch>, SqlError> {
 
 /// The answer without a plan; `None` if the query must be planned.
 async fn point(session: &Session, sql: &str) -> Option<RecordBatch> {
-    let Parsed { statement: Statement::Sql(statement), access, .. } = parse(sql).unwrap().pop().unwrap() else {
+    let Parsed { statement: Statement::Sql(statement), pair, .. } = parse(sql).unwrap().pop().unwrap() else {
         return None;
     };
     let mut views = Vec::new();
-    let outcome = session.point(&statement, &access, &mut views).await?;
+    let outcome = super::point(session, &statement, &pair, &mut views).await?;
     assert_eq!(views.len(), 1);
     rows(outcome).await.unwrap()
 }
@@ -316,7 +316,7 @@ fn other_queries_are_planned() {
 }
 
 #[test]
-fn who_came_later_is_found_with_those_who_were_there() {
+fn persons_who_came_later_are_found_with_earlier_ones() {
     let folder = tempfile::tempdir().unwrap();
     let n_found = async |engine: &Engine| {
         point(&engine.session(Role::Analyst), "SELECT * FROM v WHERE age = 21").await.unwrap().num_rows()
@@ -339,7 +339,7 @@ fn who_came_later_is_found_with_those_who_were_there() {
 }
 
 #[test]
-fn who_left_is_not_found_any_more() {
+fn persons_who_left_are_not_found_any_more() {
     for (changes, n_left) in [("DEPARTURES BATCH", 4), ("DEPARTURES WITHDRAW", 0)] {
         let folder = tempfile::tempdir().unwrap();
         let tables = format!(

@@ -1,0 +1,245 @@
+"""The package beside the command: the same bytes in releases, and the same figures in everything that is counted."""
+
+import json
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import kohort
+
+
+def contents(folder):
+    """Every file below a folder. A register's digest is left out: a frame is not the file that it was written to."""
+    files = {}
+    for path in folder.rglob("*"):
+        if path.name == "manifest.json":
+            manifest = json.loads(path.read_text())
+            for register in manifest.get("registers", []):
+                assert len(register.pop("sha256")) == 64
+            files[path.name] = manifest
+        elif path.is_file():
+            files[str(path.relative_to(folder))] = path.read_bytes()
+    return files
+
+
+@pytest.mark.parametrize("example", ["clinic", "accidents", "register", "university"])
+def test_spec_files_give_the_bytes_of_the_command(example, tmp_path, command):
+    spec = f"examples/{example}/release.toml"
+    command("anonymize", spec, "-o", tmp_path / "by_command")
+    kohort.Spec.from_toml(spec).anonymize().write(tmp_path / "by_package")
+    expected = contents(tmp_path / "by_command")
+    assert len(expected) >= 2 and contents(tmp_path / "by_package") == expected
+
+
+def people(n=120):
+    return pa.table(
+        {
+            "id": list(range(n)),
+            "age": [20 + i * 7 % 60 for i in range(n)],
+            "town": [["Ulm", "Bonn", "Kiel", None][i % 4] for i in range(n)],
+            "job": [["nurse", "clerk", "cook", "judge"][i // 3 % 4] for i in range(n)],
+            "wish": [3 + i % 5 // 4 * 4 for i in range(n)],
+            "disease": [["flu", "gout", "asthma"][i // 2 % 3] for i in range(n)],
+        }
+    )
+
+
+def visits(n=120):
+    return pa.table(
+        {
+            "no": list(range(2 * n)),
+            "patient": [i % n for i in range(2 * n)],
+            "code": ["abc"[i % 3] for i in range(2 * n)],
+            "cost": [i % 5 for i in range(2 * n)],
+        }
+    )
+
+
+def of_one(table, **asked):
+    roles = {"k": 4, "identifiers": "id", "quasi": ["age", "town", "job"], "sensitive": "disease", "drop": "wish"}
+    return kohort.Spec(table("people"), name="people", **{**roles, **asked})
+
+
+JOBS = {
+    "one_table": lambda table: of_one(table, max_suppressed=0.1, leftovers="suppress"),
+    "a_persons_own_k": lambda table: of_one(table, drop=(), person_k="wish", quasi={"age": kohort.steps(10, 20), "town": None, "job": None}),
+    "order_of_the_input": lambda table: of_one(table, order="input", algorithm="mondrian", settings={"mondrian": {"cuts": "relaxed"}}),
+    "full_domain": lambda table: of_one(table, algorithm="full-domain", quasi={"age": kohort.steps(5, 20), "town": kohort.flat(), "job": kohort.flat()}),
+    "a_preset": lambda table: of_one(table, k=None, preset="cms", sensitive={"disease": kohort.t_closeness(0.5) & kohort.l_diversity(2)}),
+    "audiences": lambda table: of_one(
+        table,
+        audiences={"insurer": ["age", "town"], "hr": kohort.Audience(["age", "job"], k=6)},
+        collusion={"k": 2, "both": {"audiences": ["insurer", "hr"], "k": 3}},
+        settings={"steer": "common"},
+    ),
+    "a_register": lambda table: kohort.Spec(
+        table("people"),
+        name="people",
+        k=4,
+        person="id",
+        quasi=["age", "job"],
+        sensitive="disease",
+        drop=["town", "wish"],
+        registers={"town_hall": kohort.Register(table("register"), key="id", date="2026-01-01")},
+        register={"method": "direct"},
+        delta_presence=(0.0, 1.0),
+    ),
+    "many_tables": lambda table: kohort.Spec(
+        {
+            "people": kohort.Table(table("people"), person="id", quasi=["age"], sensitive="disease", drop=["wish", "town", "job"]),
+            "visits": kohort.Table(table("visits"), parent=("people", "patient"), quasi="code", plain="cost", drop="no"),
+        },
+        k=3,
+        keys="keep",
+        algorithm="miracle",
+    ),
+}
+
+
+# How a table becomes a frame, how each library writes its frames with their types, and in which format.
+FRAMES = {
+    "pandas": (pa.Table.to_pandas, lambda frame, file: frame.to_parquet(file, index=False), "parquet"),
+    "polars": (pl.DataFrame, lambda frame, file: frame.write_ipc(file, compat_level=pl.CompatLevel.newest()), "arrow"),
+    "pyarrow": (lambda table: table, pq.write_table, "parquet"),
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize("job", JOBS)
+def test_frames_are_released_as_the_command_releases_their_files(job, kind, tmp_path, command):
+    tables = {"people": people(), "visits": visits(), "register": people(200).select(["id", "age", "job"])}
+    make, write, ending = FRAMES[kind]
+    frames = {name: make(table) for name, table in tables.items()}
+    for name, frame in frames.items():
+        write(frame, tmp_path / f"{name}.{ending}")
+    spec = JOBS[job](lambda name: tmp_path / f"{name}.{ending}")
+    (tmp_path / "release.toml").write_text(spec.to_toml())
+    command("anonymize", tmp_path / "release.toml", "--accept-risks", "-o", tmp_path / "by_command")
+    JOBS[job](frames.get).anonymize(accept_risks=True).write(tmp_path / "by_package", format=ending)
+    assert contents(tmp_path / "by_package") == contents(tmp_path / "by_command")
+
+
+def test_bounds_are_written_as_by_the_command(tmp_path, command):
+    pq.write_table(people(), tmp_path / "people.parquet")
+    spec = of_one(lambda name: tmp_path / f"{name}.parquet")
+    (tmp_path / "release.toml").write_text(spec.to_toml())
+    command("anonymize", tmp_path / "release.toml", "--cells", "bounds", "--format", "arrow", "-o", tmp_path / "by_command")
+    of_one(lambda _: people()).anonymize(cells="bounds").write(tmp_path / "by_package", format="arrow")
+    assert contents(tmp_path / "by_package") == contents(tmp_path / "by_command")
+
+
+@pytest.mark.parametrize("kind", [*FRAMES, "file"])
+def test_a_table_larger_than_memory_is_written_in_the_cells_of_the_command(kind, tmp_path, command):
+    make, write, ending = FRAMES.get(kind, FRAMES["pyarrow"])
+    table = make(people(3000).drop(["id", "wish"]))
+    write(table, tmp_path / f"people.{ending}")
+    asked = {"identifiers": (), "drop": (), "k": 70}
+    spec = of_one(lambda name: tmp_path / f"{name}.{ending}", **asked)
+    (tmp_path / "release.toml").write_text(spec.to_toml())
+    command("anonymize", tmp_path / "release.toml", "--memory", "64KB", "-o", tmp_path / "by_command")
+    given = spec if kind == "file" else of_one(lambda _: table, **asked)
+    written = given.write_in_cells(tmp_path / "by_package", memory="64KB", format=ending)
+    assert contents(tmp_path / "by_package") == contents(tmp_path / "by_command")
+    assert any("cells" in note for note in written.notes), "one cell: the case shows nothing"
+    assert written.k >= 70 and written.loss["lm"] > 0 and str(tmp_path) in repr(written)
+    assert "<svg" in written._repr_html_()
+    assert kohort.verify(written.folder).verdict == "verified"
+    assert given.write_in_cells(tmp_path / "again", 10**9).manifest["classes"] == given.anonymize().manifest["classes"]
+
+
+def test_what_can_not_be_done_in_cells_is_refused(tmp_path):
+    spec = kohort.Spec(people(), k=4, person="id", quasi=["age", "town", "job"], plain="wish", sensitive="disease")
+    with pytest.raises(kohort.InputError, match="a person column can't be anonymized in cells"):
+        spec.write_in_cells(tmp_path / "out", memory="1GB")
+    for memory in ("much", "5XB", "", "1e999GB"):
+        with pytest.raises(kohort.InputError, match="no size"):
+            spec.write_in_cells(tmp_path / "out", memory=memory)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_verification_counts_what_the_command_counts(tmp_path, command):
+    tables = {"people": people(), "visits": visits(), "register": people(200).select(["id", "age", "job"])}
+    for job in JOBS:
+        JOBS[job](tables.get).anonymize(accept_risks=True).write(tmp_path / job)
+        by_command = json.loads(command("verify", tmp_path / job, "--json"))
+        found = kohort.verify(tmp_path / job)
+        assert found.verdict == by_command["verdict"]
+        assert list(found.taken) == by_command["as_manifest_says"] and list(found.unconfirmed) == by_command["not_confirmed"]
+        others = {"verified", "verdict", "against", "not_counted", "as_manifest_says", "not_confirmed"}
+        assert {**found.counts, "unmet": None} == {**{key: by_command[key] for key in by_command if key not in others}, "unmet": None}
+
+
+def test_a_release_that_hides_who_is_who_has_no_k_to_be_counted(tmp_path, command):
+    n = 60
+    table = pa.table({"id": [i // 2 for i in range(n)], "age": [20 + i // 2 % 10 for i in range(n)], "disease": ["flu", "gout", "flu"] * (n // 3)})
+    release = kohort.anonymize(table, k=3, person="id", quasi="age", sensitive="disease")
+    release.write(tmp_path / "out")
+    found = kohort.verify(tmp_path / "out")
+    # Two rows of one person look like two persons to readers of the files.
+    assert found.verdict == "in_part" and found.k is None and found.counts["k_at_most"] >= 2 * release.k
+    assert f"at most {found.counts['k_at_most']}" in found._repr_html_()
+    assert release.spec.verify(tmp_path / "out").k == release.k
+    assert json.loads(command("verify", tmp_path / "out", "--json"))["k"] is None
+
+
+def test_a_check_counts_what_the_command_counts(tmp_path, command):
+    pq.write_table(people(), tmp_path / "people.parquet")
+    flags = ["--quasi", "town,job", "--sensitive", "disease:l=2,t=0.1", "--person", "id", "--k", "9", "--json"]
+    by_command = command("check", tmp_path / "people.parquet", *flags, status=1)
+    by_command = json.loads(by_command)
+    requirement = kohort.l_diversity(2) & kohort.t_closeness(0.1)
+    found = kohort.check(people().to_pandas(), quasi=["town", "job"], sensitive={"disease": requirement}, person="id", k=9)
+    for name in ("k", "classes", "rows", "persons", "counted", "unique_persons", "sensitive"):
+        assert getattr(found, name) == by_command[name], name
+    assert {"highest": found.highest_risk, "average": found.average_risk} == by_command["risk"]
+    assert [{"persons": size, "classes": n} for size, n in found.class_sizes.items()] == by_command["smallest_classes"]
+    assert [report.message for report in found.unmet] == by_command["unmet"] and not found.met
+
+
+def test_an_audit_and_an_estimate_count_what_the_command_counts(tmp_path, command):
+    release = of_one(lambda _: people()).anonymize()
+    release.write(tmp_path / "out")
+    by_command = json.loads(command("audit", tmp_path / "out", "--audience", "reader=age,town", "--k", "4", "--json"))
+    found = kohort.audit([release], audiences={"reader": ["age", "town"]}, k=4)
+    assert (found.persons, found.met) == (by_command["persons"], by_command["met"])
+    together = dict(by_command["audiences"]["reader"]["together"])
+    sizes = [[each["persons"], each["classes"]] for each in together.pop("smallest_classes")]
+    assert found.audiences["reader"]["together"] == {**together, "smallest_classes": sizes}
+
+    conditions = "age between 20 and 40 and town = 'Ulm'"
+    by_command = json.loads(command("estimate", tmp_path / "out", conditions, "--json"))
+    found = kohort.estimate(release, conditions)
+    assert (found.count, found.of) == (by_command["count"], by_command["of"]) and found.count > 0
+    values = {each["value"]: each["count"] for each in by_command["sensitive"]["disease"]}
+    assert found.sensitive["disease"] == values
+
+
+def test_a_suggestion_is_the_spec_that_the_command_prints(command):
+    printed = command("init", "examples/clinic/patients.csv")
+    assert printed.startswith("#:schema")
+    assert kohort.suggest("examples/clinic/patients.csv").to_toml() == printed.split("\n", 1)[1]
+
+
+def test_a_hierarchy_is_made_and_read_as_by_the_command(tmp_path, command):
+    pq.write_table(people(), tmp_path / "people.parquet")
+    for column, rule, hierarchy in (("age", "steps:5,20", kohort.steps(5, 20)), ("town", "mask:left", kohort.mask("left"))):
+        made = command("hierarchy", "make", tmp_path / "people.parquet", "--column", column, "--rule", rule)
+        tree = hierarchy.tree(people().to_pandas()[column])
+        assert sorted(tree.to_csv().splitlines()) == sorted(made.splitlines())
+        (tmp_path / "made.csv").write_text(tree.to_csv())
+        counted = dict(line.split(maxsplit=1) for line in command("hierarchy", "check", tmp_path / "made.csv").splitlines() if line[:5] != "inner")
+        assert (str(tree.n_values), str(tree.height), tree.root) == (counted["values"], counted["height"], counted["root"])
+        assert kohort.hierarchy(tree).tree().to_csv() == tree.to_csv()
+    shown = command("hierarchy", "show", "examples/clinic/hierarchies/diagnosis.csv")
+    assert shown.rstrip("\n") == str(kohort.hierarchy_file("examples/clinic/hierarchies/diagnosis.csv").tree())
+
+
+def test_schemas_are_those_that_the_command_prints(command):
+    assert kohort.schema() == json.loads(command("schema"))
+    assert kohort.schema("manifest") == json.loads(command("schema", "manifest"))
+    with pytest.raises(kohort.InputError, match="no schema of 'release'"):
+        kohort.schema("release")
+
+
