@@ -1,33 +1,44 @@
 //! [`LeastLoss`]: the partitioner that runs if the spec names none.
 //!
-//! From the top, every node gets the cut that saves most loss for what it uses up, over all columns and all boundaries;
-//! it need not be in the widest column. Expensive rows are then taken out of all classes and cut again, together. From
-//! the bottom, classes send away rows that cost less elsewhere: one row, a slab at the edge of their box, or all.
-//! Classes that have grown to the size of two are cut again. Other partitioners run too. If one of them loses less than
-//! the cuts, the improvements start from its classes.
+//! First classes are cut from the top: every node gets the cut that saves most loss for what it uses up, over all columns
+//! and all boundaries; it need not be in the widest column. Expensive rows are then taken out of all classes and cut again,
+//! together, and classes send away rows that cost less elsewhere: one row, a slab at the edge of their box, or all. Other
+//! partitioners run too. If one of them loses less than the cuts, the improvements start from its classes.
+//!
+//! Then rows get prices, and classes are chosen anew among all boxes that rows would pay for (`repack`). In tables that are
+//! too large for that, it is done region by region, where a region is a run of neighbouring classes.
 //!
 //! # Guarantee
 //! every class satisfies the rules, or `Unreachable`; no more loss than Mondrian, and on small tables than top-down,
 //! clustering and Datafly
 //! # Paper
-//! the top-down half is `[LDR06]` with another choice of cuts; the rest is ours
+//! the top-down half is `[LDR06]` with another choice of cuts; `repack` names its own; the rest is ours
 //! # Deviations
 //! If persons have several rows, nothing moves: a person in two classes counts in both, and moving a row can break
 //! either class in ways that only a new count of both would show. The more distinct rows there are, the less is tried.
 //! # Cost
 //! O(d² n log n) for the cuts, times the log of what a node can be cut into if nodes look ahead; each round of moves
-//! asks an index over boxes once per row of the classes that have changed
+//! asks an index over boxes once per row of the classes that have changed; regions bound the memory of what follows
 
+mod candidates;
+mod covering;
 mod edges;
 mod index;
 mod moves;
 mod offers;
+mod packing;
+mod pick;
 mod pool;
+mod prices;
+mod repack;
+mod round;
 mod runs;
 mod split;
 
 use kohort_model::Note;
 use kohort_model::spec::MondrianSpec;
+use rayon::prelude::*;
+use repack::Search;
 
 use super::{Classes, Cluster, Datafly, KeepTree, Mondrian, Partitioner, Task, TopDown, Unreachable};
 
@@ -44,11 +55,14 @@ struct Effort {
     visits: usize,
 }
 
-/// Everything is tried for tables of at most this many distinct rows.
-const ALL_TRIED: usize = 300_000;
+/// Everything is tried for tables of at most this many distinct rows; larger ones are repacked in regions of as many.
+const ALL_TRIED: usize = 1 << 15;
 
-/// Less is tried for larger tables, and very little for tables of more distinct rows than this.
-const MUCH_TRIED: usize = 1_000_000;
+/// Tables of more distinct rows than this are not repacked, and fewer moves are tried.
+const MUCH_TRIED: usize = 300_000;
+
+/// Very little is tried for tables of more distinct rows than this.
+const LITTLE_TRIED: usize = 1_000_000;
 
 /// Partitioners whose time grows faster than the table run only on tables of at most this many distinct rows.
 const SMALL: usize = 2_000;
@@ -56,6 +70,9 @@ const SMALL: usize = 2_000;
 /// Rows are cut anew if their absence saves more than this multiple of the mean loss per row, one factor per attempt.
 /// Later attempts take fewer rows, so that they repair what the first have spoiled.
 const DEAR: [f64; 5] = [1.5, 1.2, 2.0, 3.0, 4.0];
+
+/// The number of visits of a row, per row of the table, while boxes are found. Tables of few columns need far fewer.
+const VISITS: usize = 20_000;
 
 /// Moves that gain a smaller share of the loss than this are not worth another round.
 const WORTH_A_ROUND: f64 = 0.001;
@@ -68,9 +85,9 @@ impl Effort {
         // The larger k is, the more there is to improve after the cuts.
         let attempts = (task.rules.k() as usize / 10).clamp(1, DEAR.len());
         let n_rows = task.rows.len();
-        if n_rows <= ALL_TRIED {
+        if n_rows <= MUCH_TRIED {
             Effort { foresight: 256, attempts, rounds: 8, visits: 400 }
-        } else if n_rows <= MUCH_TRIED {
+        } else if n_rows <= LITTLE_TRIED {
             Effort { foresight: 16, attempts: 1, rounds: 2, visits: 200 }
         } else {
             Effort { foresight: 0, attempts: 1, rounds: 1, visits: 200 }
@@ -110,8 +127,62 @@ impl Partitioner for LeastLoss {
                 (classes, least) = (tried, loses);
             }
         }
+        if let Some(search) = search(task) {
+            task.progress.begin("repack", 0);
+            classes = repacked(task, classes, search, effort);
+        }
         Ok(Classes { notes, ..Classes::from_lists(classes) })
     }
+}
+
+/// How much is tried when classes are repacked; `None` for tables that are too large.
+fn search(task: &Task<'_>) -> Option<Search> {
+    let n_rows = task.rows.len();
+    if n_rows > MUCH_TRIED {
+        None
+    } else if n_rows > ALL_TRIED {
+        Some(Search { steps: 12, starts: 1, visits: VISITS / 10 })
+    } else if task.rules.weight_suffices() {
+        Some(Search { steps: 35, starts: 6, visits: VISITS })
+    } else {
+        // Asking whether rows may be a class takes much longer than weighing them.
+        Some(Search { steps: 15, starts: 1, visits: VISITS })
+    }
+}
+
+/// The classes after repacking, region by region if the table is large.
+fn repacked(task: &Task<'_>, classes: Vec<Vec<u32>>, search: Search, effort: Effort) -> Vec<Vec<u32>> {
+    if task.rows.len() <= ALL_TRIED {
+        return repacked_region(task, classes, search, effort);
+    }
+    let mut regions: Vec<Vec<Vec<u32>>> = Vec::new();
+    let mut n_rows = usize::MAX;
+    for class in classes {
+        if n_rows.saturating_add(class.len()) > ALL_TRIED {
+            regions.push(Vec::new());
+            n_rows = 0;
+        }
+        n_rows += class.len();
+        regions.last_mut().expect("a region was just begun").push(class);
+    }
+    let repacked = regions.into_par_iter().flat_map_iter(|classes| {
+        let mut rows = classes.concat();
+        rows.sort_unstable();
+        let part = task.rows.part(&rows);
+        let position = |row: &u32| rows.partition_point(|other| other < row) as u32;
+        let classes = classes.iter().map(|class| class.iter().map(position).collect()).collect();
+        let repacked = repacked_region(&Task { rows: &part, ..*task }, classes, search, effort);
+        repacked.into_iter().map(move |class| class.into_iter().map(|row| rows[row as usize]).collect())
+    });
+    repacked.collect()
+}
+
+/// Repacks classes, moves rows between the new ones, and exchanges boxes once more.
+fn repacked_region(task: &Task<'_>, classes: Vec<Vec<u32>>, search: Search, effort: Effort) -> Vec<Vec<u32>> {
+    let (packed, candidates) = repack::repack(task, classes, search);
+    let moved = mend(task, packed.clone(), effort);
+    let moved = repack::exchange(task, moved, &candidates);
+    if task.loss(&moved) < task.loss(&packed) { moved } else { packed }
 }
 
 /// The classes to start from: those of the partitioner that loses least.

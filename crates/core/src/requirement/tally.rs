@@ -95,6 +95,17 @@ impl<'r> Tally<'r> {
         n_persons >= u64::from(self.largest_k()) && self.first_unmet(n_persons).is_none()
     }
 
+    /// How far the class is from what is asked of it, over all requirements: 0 if it satisfies them, as far as they can be
+    /// measured. Persons that are missing count 1 each.
+    pub(crate) fn shortfall(&mut self) -> f64 {
+        let n_persons = self.n_persons();
+        self.count_pairs();
+        let missing = u64::from(self.largest_k()).saturating_sub(n_persons) as f64;
+        let columns = self.columns.iter_mut().zip(&self.rules.sensitive);
+        let excess = columns.flat_map(|(counts, sensitive)| sensitive.excesses(counts, n_persons).map(|e| e.max(0.0)));
+        missing + excess.sum::<f64>()
+    }
+
     /// The first sensitive column, by position among the compiled ones, whose requirements the class does not meet.
     fn first_unmet(&mut self, n_persons: u64) -> Option<usize> {
         self.count_pairs();
@@ -168,36 +179,45 @@ impl Sensitive {
     }
 
     pub(crate) fn holds(&self, counts: &mut Counts, n_persons: u64) -> bool {
+        self.excesses(counts, n_persons).all(|excess| excess <= 0.0)
+    }
+
+    /// For each bound, how far the counts are beyond it; 0 or less if it holds.
+    fn excesses(&self, counts: &mut Counts, n_persons: u64) -> impl Iterator<Item = f64> {
         // A class's shares must add up the same way whatever order its rows came in.
         counts.codes.sort_unstable();
+        let counts = &*counts;
         let count = |code: u32| f64::from(counts.of_code[code as usize]);
         let total: f64 = counts.codes.iter().map(|&code| count(code)).sum();
         let largest = counts.codes.iter().map(|&code| count(code)).fold(0.0, f64::max);
-        let gain_at_most = |most: &dyn Fn(f64) -> f64| {
-            counts.codes.iter().all(|&code| {
+        let gain_beyond = move |most: &dyn Fn(f64) -> f64| {
+            let beyond = |&code: &u32| {
                 let share = self.shares[code as usize];
-                (count(code) / total - share) / share <= most(share) + TOLERANCE
-            })
+                (count(code) / total - share) / share - most(share) - TOLERANCE
+            };
+            counts.codes.iter().map(beyond).fold(f64::NEG_INFINITY, f64::max)
         };
-        self.bounds.iter().all(|bound| match bound {
-            Bound::DistinctL(l) => counts.codes.len() >= *l as usize,
+        self.bounds.iter().map(move |bound| match bound {
+            Bound::DistinctL(l) => f64::from(*l) - counts.codes.len() as f64,
             Bound::EntropyL(l) => {
                 let terms = counts.codes.iter().map(|&code| count(code) / total).map(|share| -share * share.ln());
-                terms.sum::<f64>() >= l.ln() - TOLERANCE
+                l.ln() - TOLERANCE - terms.sum::<f64>()
             }
             Bound::RecursiveCL { c, l } => {
                 let mut descending: Vec<f64> = counts.codes.iter().map(|&code| count(code)).collect();
                 descending.sort_unstable_by(|a, b| b.total_cmp(a));
                 let tail: f64 = descending.iter().skip((*l as usize).saturating_sub(1)).sum();
-                largest < c * tail - TOLERANCE
+                let excess = largest - (c * tail - TOLERANCE);
+                // This bound does not hold where both sides are equal.
+                if excess >= 0.0 { excess.max(TOLERANCE) } else { excess }
             }
             Bound::TCloseness { t, ground } => {
                 let class: Vec<(u32, f64)> = counts.codes.iter().map(|&code| (code, count(code) / total)).collect();
-                ground.distance(&class, &self.shares) <= t + TOLERANCE
+                ground.distance(&class, &self.shares) - t - TOLERANCE
             }
-            Bound::Alpha(alpha) => largest / n_persons as f64 <= alpha + TOLERANCE,
-            Bound::Beta(beta) => gain_at_most(&|_| *beta),
-            Bound::EnhancedBeta(beta) => gain_at_most(&|share| beta.min(-share.ln())),
+            Bound::Alpha(alpha) => largest / n_persons as f64 - alpha - TOLERANCE,
+            Bound::Beta(beta) => gain_beyond(&|_| *beta),
+            Bound::EnhancedBeta(beta) => gain_beyond(&|share| beta.min(-share.ln())),
         })
     }
 }
