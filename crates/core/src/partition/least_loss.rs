@@ -127,7 +127,8 @@ impl Partitioner for LeastLoss {
                 (classes, least) = (tried, loses);
             }
         }
-        if let Some(search) = search(task) {
+        // Classes of a search that was cancelled may lack rows, and repacking needs them all. Nobody gets these classes.
+        if let Some(search) = search(task).filter(|_| !task.progress.is_cancelled()) {
             task.progress.begin("repack", 0);
             classes = repacked(task, classes, search, effort);
         }
@@ -181,6 +182,9 @@ fn repacked(task: &Task<'_>, classes: Vec<Vec<u32>>, search: Search, effort: Eff
 fn repacked_region(task: &Task<'_>, classes: Vec<Vec<u32>>, search: Search, effort: Effort) -> Vec<Vec<u32>> {
     let (packed, candidates) = repack::repack(task, classes, search);
     let moved = mend(task, packed.clone(), effort);
+    if task.progress.is_cancelled() {
+        return packed;
+    }
     let moved = repack::exchange(task, moved, &candidates);
     if task.loss(&moved) < task.loss(&packed) { moved } else { packed }
 }
