@@ -43,6 +43,7 @@ use kohort_model::{JoinedRegister, Note, Persons, PreviousRelease, Progress, Req
 use rayon::prelude::*;
 
 use crate::encode::Encoded;
+use crate::partition::{LeastLoss, Partitioner, Repack};
 use crate::requirement::Rules;
 use crate::{AnonymizeError, Anonymized, Classified, classify, partitioner, suppress};
 use base::Base;
@@ -110,8 +111,6 @@ pub fn anonymize_with_register(
     progress.begin("encode", 0);
     let columns: Vec<usize> = (0..joined.rows.columns.len()).collect();
     let encoded = Encoded::new(&joined.rows, &columns)?;
-    let partitioner = partitioner(spec, Vec::new())?;
-    let base = Base::new(partitioner.as_ref(), spec);
     let read = |release| Earlier::read(release, &joined.rows, &encoded.domains, table);
     let earlier = previous.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     // If presence is hidden, classes must not depend on who is private.
@@ -120,6 +119,12 @@ pub fn anonymize_with_register(
         (RegisterRows::All, method) => (LookedAt::Everybody, method),
         (RegisterRows::Microdata, method) => (LookedAt::Private, method),
     };
+    let partitioner: Box<dyn Partitioner> = match (spec.algorithm, looked_at, method) {
+        // Repacking lowers the loss of everybody, and so may raise that of the few who are private.
+        (Algorithm::Auto, LookedAt::Everybody, RegisterMethod::Refine) => Box::new(LeastLoss { repack: Repack::No }),
+        _ => partitioner(spec, Vec::new())?,
+    };
+    let base = Base::new(partitioner.as_ref(), spec);
     let past = (!earlier.is_empty()).then(|| Past::new(earlier, joined, &encoded, looked_at));
     let mut job = RegisterJob {
         table,

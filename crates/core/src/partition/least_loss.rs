@@ -95,9 +95,21 @@ impl Effort {
     }
 }
 
-/// Least loss: cuts from the top, moves from the bottom.
+/// Least loss: cuts from the top, moves from the bottom, and classes chosen anew by prices.
 #[derive(Clone, Copy, Debug)]
-pub struct LeastLoss;
+pub struct LeastLoss {
+    /// Whether classes are chosen anew.
+    pub repack: Repack,
+}
+
+/// Whether classes are chosen anew by the prices of their rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repack {
+    /// They are, if the table is not too large.
+    Yes,
+    /// They stay as cuts and moves made them.
+    No,
+}
 
 impl Partitioner for LeastLoss {
     fn name(&self) -> &'static str {
@@ -128,7 +140,7 @@ impl Partitioner for LeastLoss {
             }
         }
         // Classes of a search that was cancelled may lack rows, and repacking needs them all. Nobody gets these classes.
-        if let Some(search) = search(task).filter(|_| !task.progress.is_cancelled()) {
+        if let Some(search) = search(task).filter(|_| self.repack == Repack::Yes && !task.progress.is_cancelled()) {
             task.progress.begin("repack", 0);
             classes = repacked(task, classes, search, effort);
         }

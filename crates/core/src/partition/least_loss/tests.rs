@@ -25,7 +25,7 @@ proptest! {
     ) {
         let rows = fold(&cells);
         with_task(&rows, k, |task| {
-            let Ok(classes) = LeastLoss.partition(task) else {
+            let Ok(classes) = LeastLoss { repack: Repack::Yes }.partition(task) else {
                 prop_assert!((cells.len() as u32) < k);
                 return Ok(());
             };
@@ -110,7 +110,7 @@ fn seven_numbers_fall_into_the_classes_that_brute_force_finds() {
     let domains = [Domain::of(&column.typed(ValueType::Integer)).unwrap().0];
     let rules = Rules::k_only(3);
     let task = Task::of_everybody(&rows, &domains, &rules, &Silent);
-    let mut classes = LeastLoss.partition(&task).unwrap().to_lists();
+    let mut classes = LeastLoss { repack: Repack::Yes }.partition(&task).unwrap().to_lists();
     classes.iter_mut().for_each(|class| class.sort_unstable());
     classes.sort();
     // With k = 3 there are two classes at most, and one class of everybody loses more.
@@ -135,7 +135,7 @@ fn threads_do_not_change_the_classes() {
     let rows = fold(&cells);
     let with_threads = |n: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap();
-        pool.install(|| with_task(&rows, 5, |task| LeastLoss.partition(task).unwrap()))
+        pool.install(|| with_task(&rows, 5, |task| LeastLoss { repack: Repack::Yes }.partition(task).unwrap()))
     };
     assert_eq!(with_threads(1), with_threads(8));
 }
