@@ -115,7 +115,10 @@ fn rows_of_a_killed_run_stay_encrypted_and_are_removed_by_the_next() {
         let is_wanted = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with(beginning);
         let folders = beside(&folder).into_iter().filter(is_wanted);
         let files = folders.filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
-        let is_rows = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "cell" || ending == "csv");
+        let is_rows = |path: &PathBuf| {
+            path.extension().is_some_and(|ending| ending == "cell")
+                || path.file_name().is_some_and(|name| name == "release")
+        };
         files.map(|file| file.path()).filter(is_rows).collect()
     };
     // Whether a run was killed as soon as a folder had rows, and left them; it may have been faster.
