@@ -75,7 +75,7 @@ impl Check {
         if let Some(person) = &self.person {
             let message =
                 format!("persons with several rows, named by '{person}', can't be counted in parts in this version");
-            return Err(Error::input(message, "count them in memory"));
+            return Err(Error::input(message, "set no limit on memory: then all of it is read at once"));
         }
         let of_requirements = self.requirements.iter().filter_map(|requirement| requirement.column());
         let names = self.quasi.iter().chain(&self.sensitive).cloned().chain(of_requirements.map(str::to_owned));

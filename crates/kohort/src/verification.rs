@@ -144,7 +144,8 @@ fn refuse_in_parts(manifest: &Manifest) -> Result<&TableManifest, Error> {
         (!manifest.links.is_empty(), "tables that refer to rows"),
     ];
     let report = |what: &str| {
-        Report::new(format!("{what} can't be counted in parts in this version")).hint("count it in memory")
+        Report::new(format!("{what} can't be counted in parts in this version"))
+            .hint("set no limit on memory: then all of it is read at once")
     };
     let mut reports: Vec<Report> =
         refused.iter().filter(|(is_refused, _)| *is_refused).map(|(_, what)| report(what)).collect();

@@ -42,7 +42,8 @@ pub struct Findings {
     pub audiences: Vec<AudienceFindings>,
     /// All audiences together first, under the name `all`, then coalitions by name; empty if there are no audiences.
     pub coalitions: Vec<AudienceFindings>,
-    /// Persons in the smallest class that all audiences together can tell apart, if there are audiences.
+    /// The number of persons in the smallest class, where classes are those of a reader who knows the columns of all
+    /// audiences; `None` without audiences.
     pub collusion_k: Option<u64>,
     /// Counts beside a register, if there is one. Classes then consist of private and register persons, while `persons`
     /// counts the private ones.

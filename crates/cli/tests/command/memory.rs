@@ -95,7 +95,7 @@ fn a_disk_that_is_full_is_an_error_and_leaves_nothing() {
 
 #[test]
 fn too_little_memory_is_refused_before_any_work_with_the_least_that_would_do() {
-    // Half of the persons are equal, so they must be in memory together.
+    // Half of the persons look alike in all quasi columns. Cells are cut by these columns, so one cell must hold them all.
     let mut table = people(5000);
     table.push_str(&"30,town1,70,ill1\n30,town1,70,ill2\n".repeat(2500));
     let folder = Folder::with(&[("people.csv", &table), ("release.toml", SPEC)]);

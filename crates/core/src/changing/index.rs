@@ -39,7 +39,7 @@ pub struct ClassIndex {
     n_removed: usize,
 }
 
-/// A class in a bucket.
+/// What a bucket keeps of each of its classes.
 #[derive(Debug)]
 struct Indexed {
     class: ClassId,

@@ -16,7 +16,7 @@ use crate::lists::Lists;
 #[derive(Clone, Debug)]
 pub struct Rows {
     n_columns: usize,
-    /// The codes, row by row.
+    /// The codes of the first row, one for each column, then those of the second row, and so on.
     cells: Vec<u32>,
     /// For each folded row, the rows of the table it stands for.
     members: Lists,
@@ -191,7 +191,7 @@ impl Rows {
     }
 }
 
-/// The positions at which runs of equal neighbours start, and the end of the last run.
+/// Where each run of equal neighbours starts, followed by the end of the last run.
 fn run_starts(n: usize, equal: impl Fn(usize, usize) -> bool + Sync) -> Vec<u32> {
     let mut starts: Vec<u32> = (0..n as u32)
         .into_par_iter()

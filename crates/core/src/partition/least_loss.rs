@@ -1,7 +1,7 @@
 //! [`LeastLoss`]: the partitioner that runs if the spec names none.
 //!
-//! First classes are cut from the top: every node gets the cut that saves most loss for what it uses up, over all columns
-//! and all boundaries; it need not be in the widest column. Expensive rows are then taken out of all classes and cut again,
+//! First the table is cut into classes. Every set of rows gets the cut that saves most loss for the rows it uses up, over all
+//! columns and all boundaries, so the cut need not be in the widest column. Expensive rows are then taken out of all classes and cut again,
 //! together, and classes send away rows that cost less elsewhere: one row, a slab at the edge of their box, or all. Other
 //! partitioners run too. If one of them loses less than the cuts, the improvements start from its classes.
 //!

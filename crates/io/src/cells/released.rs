@@ -59,7 +59,7 @@ struct Room {
 }
 
 impl Room {
-    /// A third of the memory for each of merging, writing and reading back.
+    /// Divides the memory: a third is for merging, a third for writing, and a third for reading the file back.
     fn new(n_bytes: u64, n_files: usize, n_columns: usize) -> Room {
         // Rows that are written, or counted, are in memory in several forms.
         let rows = |copies: usize| (n_bytes / 3) as usize / (4 * n_columns.max(1) * copies.max(1));

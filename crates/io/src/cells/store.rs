@@ -70,7 +70,7 @@ impl<'s> CellStore<'s> {
     /// The rows of some cells, column by column.
     ///
     /// # Errors
-    /// If they can't be read back.
+    /// If the rows can't be read back from the disk.
     pub fn rows(&self, cells: &[usize], n_columns: usize) -> Result<Vec<Vec<u32>>, WriteError> {
         let n_rows: u64 = cells.iter().map(|&cell| self.n_rows(cell)).sum();
         let mut ids: Vec<Vec<u32>> = vec![Vec::with_capacity(n_rows as usize); n_columns];
@@ -86,7 +86,7 @@ impl<'s> CellStore<'s> {
     /// The rows of some cells as one table, with the columns and texts of `whole`.
     ///
     /// # Errors
-    /// If they can't be read back.
+    /// If the rows can't be read back from the disk.
     pub fn table(&self, cells: &[usize], whole: &Table) -> Result<Table, WriteError> {
         let ids = self.rows(cells, whole.columns.len())?;
         let n_rows = ids.first().map_or(0, Vec::len);

@@ -32,7 +32,7 @@ const BEST: u64 = 4;
 /// All candidates together hold at most this many rows for each row of the table.
 const HELD: usize = 500;
 
-/// Boxes that classes may show.
+/// The boxes among which classes are chosen, with the rows that lie in each box.
 #[derive(Default)]
 pub(super) struct Candidates {
     /// What each row loses in the box.

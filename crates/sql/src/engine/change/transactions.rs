@@ -76,7 +76,7 @@ impl TransactionStep {
     }
 }
 
-/// Where a session is in its transactions.
+/// Whether a session is in a transaction, and whether that transaction has changed anything.
 #[derive(Default)]
 pub(crate) enum SessionTransaction {
     #[default]
