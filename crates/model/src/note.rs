@@ -9,7 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::Spec;
-use crate::spec::{Algorithm, ClusteringSpec};
+use crate::spec::{Algorithm, ClusteringSpec, RegisterMethod, RegisterRows};
 
 /// A remark, for the output and the manifest, that the program did something other than the spec asked for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,7 +119,16 @@ impl Note {
         let is_clustering = matches!(spec.algorithm, Algorithm::Cluster | Algorithm::Miracle | Algorithm::MiracleX)
             || spec.algorithm == Algorithm::Auto && spec.links_rows();
         let ClusteringSpec { threshold, cluster_limit, pairing } = spec.clustering;
+        // Refinement looks at everybody's loss, and the last step of `auto` may raise that of the few who are private.
+        let is_refined = !spec.registers.is_empty()
+            && spec.register.method == RegisterMethod::Refine
+            && spec.register.release == RegisterRows::All;
         let settings = [
+            (
+                spec.effort != 1 && (spec.algorithm != Algorithm::Auto || spec.links_rows() || is_refined),
+                "effort",
+                "algorithm = \"auto\" with one table, without refinement of a register",
+            ),
             (spec.seed != 0, "seed", "algorithms that use random numbers, of which this version has none"),
             (
                 spec.algorithm != Algorithm::Mondrian && spec.mondrian != Default::default(),
@@ -229,6 +238,8 @@ mod tests {
         assert_eq!(unused("algorithm = \"mondrian\"\nmondrian = { cuts = \"relaxed\" }"), [""; 0]);
         assert_eq!(unused("mondrian = { cuts = \"relaxed\" }\nseed = 7"), ["seed", "[mondrian]"]);
         assert_eq!(unused("mondrian = { cuts = \"strict\" }"), [""; 0]);
+        assert_eq!(unused("effort = 3"), [""; 0]);
+        assert_eq!(unused("effort = 3\nalgorithm = \"datafly\""), ["effort"]);
         assert_eq!(unused("clustering = { threshold = 0.3, pairing = \"optimal\" }"), ["[clustering]", "pairing"]);
     }
 }

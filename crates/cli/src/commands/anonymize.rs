@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, value_parser};
 use kohort::{CellForm, Existing, Format, Job, Manifest, Memory, Spec, WriteOptions, check_target};
 
 use super::{Output, size};
@@ -36,6 +36,9 @@ pub(crate) struct Anonymize {
     #[arg(short, long, value_name = "FOLDER", required_unless_present = "dry_run")]
     output: Option<PathBuf>,
 
+    /// How much work auto spends on less loss: up to this many rounds of its longest step; 1 without it
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=1000))]
+    effort: Option<u32>,
     /// The seed of algorithms that use chance; never in the release
     #[arg(long)]
     seed: Option<u64>,
@@ -237,6 +240,9 @@ impl Anonymize {
         } else {
             Job::new(self.table.spec(&self.input)?, "")
         };
+        if let Some(effort) = self.effort {
+            job = job.effort(effort);
+        }
         if let Some(seed) = self.seed {
             job = job.seed(seed);
         }
