@@ -40,7 +40,7 @@ fn the_manifest_says_the_effort_that_was_asked_for() {
     let effort = |settings: &str, flags: &[&str]| {
         let spec = format!("{settings}{SPEC}");
         let folder = Folder::with(&[("patients.csv", PATIENTS), ("release.toml", &spec)]);
-        let ran = folder.run(&[&["anonymize", "release.toml", "-o", "out"], flags].concat());
+        let ran = folder.run(&[&["anonymize", "release.toml", "-o", "out"][..], flags].concat());
         assert_eq!(ran.code, 0, "{ran}");
         assert_eq!(folder.run(&["verify", "out", "--against", "release.toml"]).code, 0);
         let manifest: Value = serde_json::from_str(&folder.read("out/manifest.json")).unwrap();
