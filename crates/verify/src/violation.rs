@@ -374,7 +374,7 @@ pub enum Violation {
     /// Rows of one class that can be told apart.
     #[error("column '{column}': {} from others of the class, first in row {first_row}", does(*n, "row", "differs", "differ"))]
     ClassDiffers { column: String, n: u64, first_row: u64 },
-    /// Persons for whom no class and group that could hold them is as large as they ask.
+    /// Persons who ask for more persons than any class and group that can hold them has.
     #[error("column '{column}': {} for more persons than there are in any class and group that they can be in", does(*n, "person", "asks", "ask"))]
     OwnKUnmet { column: String, n: u64 },
     /// A column of an earlier release that can't be read in this one.
@@ -476,6 +476,9 @@ impl Violation {
             | Violation::Together { violation }
             | Violation::InRelease { violation, .. } => violation.hint(),
             Violation::OriginalKeys { .. } => Some("give each row a key of its own"),
+            Violation::OwnKUnmet { .. } => Some(
+                "anonymize the table again if persons ask for a larger k than when the release was made; otherwise don't publish the release",
+            ),
             _ => None,
         }
     }

@@ -76,7 +76,7 @@ struct Query<'a> {
     trees: &'a [GrowingTree],
     /// For each column, the row's nodes from the root down.
     paths: Vec<Vec<u32>>,
-    /// For each column, what a step changes.
+    /// For each column, the change that one step up the DGH costs.
     steps: Vec<u64>,
 }
 

@@ -121,7 +121,8 @@ impl RowsAgain {
         self.for_each_piece_of(open, progress, fail, take)
     }
 
-    /// Does the same for a file that is open. `fail` makes an error of a problem of the file.
+    /// Does the same as [`RowsAgain::for_each_piece`] for a file that is open already. `fail` turns a problem of the file
+    /// into an error of the caller.
     pub(super) fn for_each_piece_of<E>(
         &mut self,
         open: OpenTable<'_>,

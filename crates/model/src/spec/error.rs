@@ -70,7 +70,7 @@ pub enum SpecErrorKind {
     /// Two names of one requirement.
     #[error("l and p are two names of the same requirement")]
     LAndP,
-    /// Leftovers are to be suppressed, but nobody may be.
+    /// Persons who fit into no class are to be left out, but the spec does not allow that anybody is left out.
     #[error("\"suppress\" needs a max_suppressed above 0")]
     SuppressWithoutLimit,
     /// Blocks of persons, but no column that names the person.
