@@ -1,4 +1,4 @@
-"""Functions: check, verify, audit, estimate, suggest, and what they give."""
+"""Functions: check, verify, audit, estimate, suggest, and their results."""
 
 from __future__ import annotations
 

@@ -305,7 +305,7 @@ impl Cell {
         Cell::inside(&vec![0; n_columns], &vec![false; n_columns])
     }
 
-    /// A part of a cell, still as large as the cell.
+    /// An empty cell over the same nodes as another cell. The caller narrows it to a part of that cell.
     fn inside(nodes: &[u32], exact: &[bool]) -> Cell {
         Cell {
             nodes: nodes.into(),
