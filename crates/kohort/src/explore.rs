@@ -190,7 +190,10 @@ impl Job {
             refuse("k = 0 can't be explored".to_owned(), "k is at least 1");
         }
         if options.max_suppressed.iter().any(|share| !(0.0..=1.0).contains(share)) {
-            refuse("a share of persons that may be left out is below 0 or above 1".to_owned(), "name shares from 0 to 1");
+            refuse(
+                "a share of persons that may be left out is below 0 or above 1".to_owned(),
+                "name shares from 0 to 1",
+            );
         }
         let is_of_many = |algorithm: Algorithm| matches!(algorithm, Algorithm::Miracle | Algorithm::MiracleX);
         for &algorithm in &options.algorithms {
@@ -229,7 +232,8 @@ struct Plan {
 
 /// One plan for each combination of everything but k.
 fn plans(spec: &Spec, options: &ExploreOptions) -> Vec<Plan> {
-    let or_spec = |share: f64| if options.max_suppressed.is_empty() { vec![share] } else { options.max_suppressed.clone() };
+    let or_spec =
+        |share: f64| if options.max_suppressed.is_empty() { vec![share] } else { options.max_suppressed.clone() };
     let mut shares = or_spec(spec.max_suppressed);
     shares.sort_by(f64::total_cmp);
     shares.dedup();
@@ -264,13 +268,7 @@ fn remove_repeated<T: PartialEq + Clone>(items: &mut Vec<T>) {
 
 impl Plan {
     /// Makes, verifies and measures one release, and reports the blatant risks in it.
-    fn run(
-        &self,
-        spec: &Spec,
-        k: u32,
-        loaded: &Loaded,
-        progress: &dyn Progress,
-    ) -> Result<(Run, Vec<Report>), Error> {
+    fn run(&self, spec: &Spec, k: u32, loaded: &Loaded, progress: &dyn Progress) -> Result<(Run, Vec<Report>), Error> {
         let mut spec = Spec { k, algorithm: self.algorithm, max_suppressed: self.max_suppressed, ..spec.clone() };
         let made = match loaded {
             Loaded::Many(tables) => Made::of_many(&spec, &tables.tables, &tables.schema, progress),
@@ -339,7 +337,8 @@ fn knee(runs: &[Run]) -> Option<usize> {
         .filter_map(|(position, run)| run.outcome.figures().map(|found| (position, found.highest_risk, found.loss)))
         .collect();
     let range = |values: &mut dyn Iterator<Item = f64>| {
-        let (least, most) = values.fold((f64::MAX, f64::MIN), |(least, most), value| (least.min(value), most.max(value)));
+        let (least, most) =
+            values.fold((f64::MAX, f64::MIN), |(least, most), value| (least.min(value), most.max(value)));
         (least, most - least)
     };
     let (least_risk, risks) = range(&mut points.iter().map(|point| point.1));

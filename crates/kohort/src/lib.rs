@@ -99,7 +99,7 @@ pub use check::{Check, Checked};
 pub use counts::{counts, has_sizes, hides_persons};
 pub use error::{Error, Report};
 pub use estimate::{Estimate, EstimateOptions, ValueCount, Widths, estimate};
-pub use explore::{Explored, ExploreOptions, Figures, Outcome, Run, Series};
+pub use explore::{ExploreOptions, Explored, Figures, Outcome, Run, Series};
 pub use in_cells::{PlannedCells, WrittenInCells};
 pub use job::Job;
 pub use make::make_hierarchy;

@@ -84,7 +84,8 @@ impl Ks {
             Ks::Range(first, last) if last - first < steps => (first..=last).collect(),
             Ks::Range(first, last) => {
                 let factor = f64::from(last) / f64::from(first);
-                let value = |step| (f64::from(first) * factor.powf(f64::from(step) / f64::from(steps - 1))).round() as u32;
+                let value =
+                    |step| (f64::from(first) * factor.powf(f64::from(step) / f64::from(steps - 1))).round() as u32;
                 (0..steps).map(value).collect()
             }
         }
@@ -128,7 +129,8 @@ impl Explore {
         }
         let mut runs = found.series.iter().flat_map(|series| &series.runs);
         let is_reached = runs.any(|run| matches!(run.outcome, Outcome::Reached(_)));
-        let none = || vec![Report::new("no release can be reached").hint("explore smaller values of k, or change the spec")];
+        let none =
+            || vec![Report::new("no release can be reached").hint("explore smaller values of k, or change the spec")];
         Ok(if is_reached { Verdict::Done } else { Verdict::NotMet(none()) })
     }
 

@@ -58,7 +58,8 @@ pub(crate) fn text_plot(found: &Explored) -> String {
         return String::new();
     }
     let mut grid = vec![vec![' '; n_columns + 1]; n_lines + 1];
-    let place = |value: f64, most: f64, n: usize| if most > 0.0 { (value / most * n as f64).round() as usize } else { 0 };
+    let place =
+        |value: f64, most: f64, n: usize| if most > 0.0 { (value / most * n as f64).round() as usize } else { 0 };
     for (position, series) in found.series.iter().enumerate() {
         for (at, run) in series.runs.iter().enumerate() {
             let Some(figures) = run.outcome.figures() else { continue };

@@ -672,6 +672,7 @@ fn any_spec() -> impl Strategy<Value = Spec> {
             references: None,
             value_type: None,
             hierarchy: None,
+            transform: Transform::default(),
             requirements: Vec::new(),
             sensitive_to: Vec::new(),
         };
@@ -725,6 +726,7 @@ fn any_column() -> impl Strategy<Value = ColumnSpec> {
         references: None,
         value_type,
         hierarchy,
+        transform: Transform::default(),
         requirements,
     };
     let quasi = prop_oneof![
