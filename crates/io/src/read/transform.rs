@@ -241,3 +241,113 @@ fn coded(private: &Column, texts: &[Cow<'_, str>], codes: &Codes) -> Vec<String>
     };
     texts.iter().map(code).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use kohort_model::Role;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A column, what is done to it, and who holds its cells.
+    #[derive(Clone, Debug)]
+    struct Case {
+        column: Column,
+        transform: Transform,
+        persons: Option<Vec<u32>>,
+        k: u32,
+    }
+
+    fn number(value_type: ValueType, hundredths: i64) -> String {
+        match value_type {
+            ValueType::Integer => (hundredths / 10).to_string(),
+            ValueType::Date => Value::Date(hundredths as i32 * 20).spell(&Notation::default()).unwrap(),
+            // Trailing zeros, so that one value has several spellings.
+            _ => {
+                format!(
+                    "{}{}.{:02}",
+                    if hundredths < 0 { "-" } else { "" },
+                    hundredths.abs() / 100,
+                    hundredths.abs() % 100
+                ) + if hundredths % 3 == 0 { "0" } else { "" }
+            }
+        }
+    }
+
+    fn any_bound(value_type: ValueType) -> impl Strategy<Value = Option<Bound>> {
+        let at = (-800_i64..800).prop_map(move |value| Bound::At(number(value_type, value)));
+        prop::option::of(prop_oneof![at, (0.01..0.99).prop_map(Bound::Quantile)])
+    }
+
+    fn any_case() -> impl Strategy<Value = Case> {
+        let types = vec![ValueType::Integer, ValueType::Decimal, ValueType::Float, ValueType::Date];
+        prop::sample::select(types).prop_flat_map(|value_type| {
+            let cells = prop::collection::vec(prop::option::weighted(0.9, -1000_i64..1000), 1..40);
+            let bases = if value_type == ValueType::Integer { vec!["1", "7", "50"] } else { vec!["0.5", "3", "12.25"] };
+            let round = prop::option::of(prop::sample::select(bases));
+            let levels = vec![DateLevel::Month, DateLevel::Quarter, DateLevel::Year, DateLevel::Decade];
+            let truncate = prop::option::of(prop::sample::select(levels));
+            let bounds = (any_bound(value_type), any_bound(value_type));
+            let persons = prop::option::of(prop::collection::vec(0_u32..12, 40));
+            (cells, round, truncate, bounds, persons, 1_u32..4).prop_map(
+                move |(cells, round, truncate, (top, bottom), persons, k)| {
+                    let texts: Vec<Option<String>> =
+                        cells.iter().map(|cell| cell.map(|cell| number(value_type, cell))).collect();
+                    let column =
+                        Column::from_cells("c", Role::Quasi, texts.iter().map(Option::as_deref)).typed(value_type);
+                    let is_date = value_type == ValueType::Date;
+                    let round = round.filter(|_| !is_date).map(str::to_owned);
+                    let transform = Transform { round, truncate: truncate.filter(|_| is_date), top, bottom };
+                    let persons = persons.map(|mut persons| {
+                        persons.truncate(cells.len());
+                        persons
+                    });
+                    Case { column, transform, persons, k }
+                },
+            )
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+        /// The verifier finds multiples, days and quantiles in another way, so it would refuse what is wrong on one side.
+        #[test]
+        fn the_verifier_agrees_with_every_change(case in any_case()) {
+            let holders = Holders { persons: case.persons.as_deref(), k: case.k };
+            match changed(&case.column, &case.transform, holders) {
+                Ok(changed) => {
+                    for (&before, &after) in case.column.ids.iter().zip(&changed.ids) {
+                        prop_assert_eq!(before == NULL, after == NULL);
+                    }
+                    // Every text of the changed column is a value of it, and order is kept.
+                    let mut values: Vec<(Value<'_>, Value<'_>)> = case.column.ids.iter().zip(&changed.ids)
+                        .filter(|(id, _)| **id != NULL)
+                        .map(|(&before, &after)| (case.column.value(before).unwrap(), changed.value(after).unwrap()))
+                        .collect();
+                    values.sort();
+                    prop_assert!(values.windows(2).all(|pair| pair[0].1 <= pair[1].1));
+                }
+                Err(problems) => {
+                    let is_fault = |problem: &ReadError| {
+                        matches!(problem, ReadError::Transform { .. } | ReadError::NotRounded { .. })
+                    };
+                    prop_assert!(!problems.iter().any(is_fault), "{:?}", problems);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_field_of_a_changed_column_can_hold_every_cell() {
+        let column = |value_type| Column::from_cells("c", Role::Plain, [Some("100")]).typed(value_type);
+        let field = |data_type| Field::new("c", data_type, true);
+        let round = Transform { round: Some("50".to_owned()), ..Transform::default() };
+        let narrow = changed_field(field(DataType::Int8), &column(ValueType::Integer), &round);
+        assert_eq!(narrow.unwrap().data_type(), &DataType::Int64);
+        assert!(changed_field(field(DataType::Float64), &column(ValueType::Float), &round).is_none());
+        let mut coded = column(ValueType::Integer);
+        coded.notation.codes.top = Some("90".to_owned());
+        assert!(changed_field(field(DataType::Int8), &coded, &Transform::default()).is_none());
+    }
+}
