@@ -57,7 +57,8 @@ fn changed_cells_are_released_and_verified_in_every_way() {
             ">= 65,1960-01-01,2000,nurse",
         ]
     );
-    for arguments in [&["verify", "out"][..], &["verify", "out", "--against", "release.toml"]] {
+    let against = ["verify", "out", "--against", "release.toml"];
+    for arguments in [&["verify", "out"][..], &["verify", "out", "--memory", "1GB"], &against] {
         let ran = folder.run_in_vain(arguments);
         assert_eq!(ran.code, 0, "{ran}");
     }
