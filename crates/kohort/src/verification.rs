@@ -483,7 +483,7 @@ fn claims_beyond_limit(manifest: &Manifest) -> Vec<Report> {
 }
 
 /// The number of persons in a private table.
-fn n_persons(table: &Table) -> u64 {
+pub(crate) fn n_persons(table: &Table) -> u64 {
     table.person_column().map_or(table.n_rows, |persons| persons.texts.len()) as u64
 }
 
@@ -498,7 +498,7 @@ fn not_as_asked(manifest: &Manifest, job: &Job, links: &[LinkManifest]) -> Vec<R
     let asked = [serde_json::to_string(&requirement(&job.spec)), serde_json::to_string(&audiences(&job.spec))];
     let claims = [serde_json::to_value(&manifest.requirement), serde_json::to_value(&manifest.audiences)];
     if !asked.into_iter().zip(claims).all(|(asked, claimed)| reads_as(asked, claimed)) {
-        let message = format!("{} asks for something other than manifest.json says was asked", job.place());
+        let message = format!("{} asks for other requirements than manifest.json names", job.place());
         wrong.push(Report::new(message).hint(hint));
     }
     if links != claimed {

@@ -535,7 +535,7 @@ fn every_case_of_the_corpus_is_verified_in_cells_of_few_rows() {
                         n_unreachable += 1;
                         assert!(job.anonymize().is_err(), "{} by {}", case.name, partitioner.name);
                     }
-                    // Named, as the documents list them.
+                    // The documents name the cases that cells don't support.
                     Err(Error::Input(_)) => n_refused += 1,
                     Err(error) => panic!("{} by {}: {error}", case.name, partitioner.name),
                 }

@@ -141,8 +141,8 @@ pub(crate) fn words(manifest: &Manifest, place: Option<&str>) -> String {
     if let Some(savings) = &manifest.savings {
         line("saved", &saved(savings));
         if let Some(cost) = savings.steer_cost {
-            let times = format!("{cost:.2} times the loss of a release that all columns steer");
-            line("steer", &format!("by common columns alone: {times} (only you are told)"));
+            let times = format!("{cost:.2} times the loss of a release for which all columns decide");
+            line("steer", &format!("only common columns decide who is grouped: {times} (only you are told)"));
         }
     }
     let risk = &manifest.risk;

@@ -71,7 +71,8 @@ const SMALL: usize = 2_000;
 /// Later attempts take fewer rows, so that they repair what the first have spoiled.
 const DEAR: [f64; 5] = [1.5, 1.2, 2.0, 3.0, 4.0];
 
-/// The number of visits of a row, per row of the table, while boxes are found. Tables of few columns need far fewer.
+/// The search for boxes may look at rows this many times, multiplied by the number of rows. Tables of few columns need far
+/// fewer looks.
 const VISITS: usize = 20_000;
 
 /// Moves that gain a smaller share of the loss than this are not worth another round.

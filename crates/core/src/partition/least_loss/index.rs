@@ -91,7 +91,8 @@ impl<'t> ClassTree<'t> {
         let task = self.task;
         let cells = task.rows.cells(row);
         let weight = f64::from(task.rows.weight(row));
-        // At least k rows of the class grow by what the row is outside of it, and the row itself loses as much.
+        // Where the row lies outside of a class, the box of the class grows by that. At least k rows of the class and the row
+        // itself then lose as much.
         let rows_paying = f64::from(task.rules.k()) + weight;
         let mut best: Option<(f64, usize)> = None;
         if guess != own && outlines.get(guess).is_some_and(|outline| outline.weight > 0) {
