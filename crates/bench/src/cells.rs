@@ -120,9 +120,12 @@ pub(crate) fn run(data: &Path) -> Result<Section, Box<dyn Error>> {
     }
     let mut counts = Grid::new(["command", "rows", "memory", "wall", "CPU", "peak memory", "to reach"]);
     let quasi = QUASI.join(",");
-    let (table, release) = (child::path(&table)?, child::path(&release)?);
-    let commands =
-        [("check", vec!["check", table, "--quasi", &quasi, "--k", "1"]), ("verify", vec!["verify", release])];
+    let (table, spec, release) = (child::path(&table)?, child::path(&spec)?, child::path(&release)?);
+    let commands = [
+        ("check", vec!["check", table, "--quasi", &quasi, "--k", "1"]),
+        ("verify", vec!["verify", release]),
+        ("verify --against", vec!["verify", release, "--against", spec]),
+    ];
     for (name, mut arguments) in commands {
         eprintln!("cells: {name}");
         arguments.extend(["--memory", MEMORY_TO_COUNT]);
