@@ -49,6 +49,11 @@ pub enum Note {
     NobodyTrimmed(WhyNobody),
     /// Nobody is left out in cells, although the spec allows it: t and beta compare each cell with all persons.
     NobodyLeftOut,
+    /// The job would not have fitted into memory, so it was done in cells although nobody asked for that.
+    MemoryChosen {
+        /// The memory that was used for the data.
+        n_megabytes: u64,
+    },
     /// The table was anonymized in cells, because of the memory that was given.
     InCells {
         /// The number of cells.
@@ -87,6 +92,7 @@ impl Note {
             Note::PairedGreedily { .. } => "paired_greedily",
             Note::NobodyTrimmed(_) => "nobody_trimmed",
             Note::NobodyLeftOut => "nobody_left_out",
+            Note::MemoryChosen { .. } => "memory_chosen",
             Note::InCells { .. } => "in_cells",
         }
     }
@@ -199,6 +205,11 @@ impl fmt::Display for Note {
                 f,
                 "nobody was left out, although max_suppressed allows it, because t and beta compare each cell with all persons: \
                  the loss may be higher than in memory"
+            ),
+            Note::MemoryChosen { n_megabytes } => write!(
+                f,
+                "the table would not have fitted into memory, so its rows waited on the disk, and about {n_megabytes} MB of \
+                 memory were used for the data"
             ),
             Note::InCells { n_cells } => write!(
                 f,
