@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn as_much_time_is_left_as_the_rest_takes_at_the_same_pace() {
-        let minutes = |n| Duration::from_secs(60 * n);
+        let minutes = |n: u64| Duration::from_secs(60 * n);
         assert_eq!(time_left(minutes(10), 0.25), Some(minutes(30)));
         assert_eq!(time_left(minutes(10), 1.0), Some(minutes(0)));
         assert_eq!(time_left(minutes(10), 0.001), None);

@@ -25,6 +25,10 @@ impl Job {
     pub fn too_large_for(&self, n_bytes: u64) -> Option<TooLarge> {
         self.refuse_in_cells().ok()?;
         let [table] = self.spec.tables.as_slice() else { return None };
+        // Reading in cells refuses changes of cells.
+        if self.spec.transformed().next().is_some() {
+            return None;
+        }
         let is_kept = |role: Role| match role {
             Role::Quasi | Role::Sensitive | Role::Plain | Role::Key | Role::PersonK => true,
             Role::Identifier | Role::Drop => false,

@@ -455,9 +455,12 @@ fn bounded(table: &Table, position: usize, entry: &TableManifest) -> Result<Opti
         (Some(ColumnManifest::LOWER_BOUND), Some(ColumnManifest::UPPER_BOUND)) => {
             let [low, high] = [position, position + 1].map(|position| &table.columns[position].name);
             let name = low.strip_suffix("_lo").filter(|name| bound_names(name)[1] == *high);
-            name.map(|name| Some(name.to_owned())).ok_or("two columns of bounds don't have the same name before '_lo' and '_hi'")
+            name.map(|name| Some(name.to_owned()))
+                .ok_or("two columns of bounds don't have the same name before '_lo' and '_hi'")
         }
-        (Some(ColumnManifest::LOWER_BOUND | ColumnManifest::UPPER_BOUND), _) => Err("a column of bounds lacks the other bound beside it"),
+        (Some(ColumnManifest::LOWER_BOUND | ColumnManifest::UPPER_BOUND), _) => {
+            Err("a column of bounds lacks the other bound beside it")
+        }
         _ => Ok(None),
     }
 }
