@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    anonymize, audit, check, completions, estimate, explain, external, hierarchy, init, man, schema, verify,
+    anonymize, audit, check, completions, estimate, explain, explore, external, hierarchy, init, man, schema, verify,
 };
 
 /// Releases tables about people so that nobody can be told apart from k-1 others, and proves it.
@@ -21,6 +21,7 @@ pub(crate) enum Command {
     Audit(audit::Audit),
     Verify(verify::Verify),
     Estimate(estimate::EstimateRows),
+    Explore(explore::Explore),
     #[command(subcommand)]
     Hierarchy(hierarchy::Hierarchy),
     Init(init::Init),

@@ -6,6 +6,7 @@ pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod estimate;
 pub(crate) mod explain;
+pub(crate) mod explore;
 pub(crate) mod external;
 pub(crate) mod hierarchy;
 pub(crate) mod init;
@@ -28,6 +29,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Check(command) => (command.run(), command.counting.output()),
         Command::Audit(command) => (command.run(), command.counting.output()),
         Command::Verify(command) => (command.run(), command.counting.output()),
+        Command::Explore(command) => (command.run(), command.counting.output()),
         Command::Estimate(command) => (command.run().map(|()| Verdict::Done), command.output()),
         Command::Hierarchy(command) => (command.run().map(|()| Verdict::Done), Output::Words),
         Command::Init(command) => (command.run().map(|()| Verdict::Done), Output::Words),

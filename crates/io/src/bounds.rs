@@ -82,6 +82,7 @@ impl Original<'_> {
             && column.role == Role::Quasi
             && column.hierarchy.is_none()
             && column.value_type.is_ordered()
+            && column.notation.codes.are_none()
             && !column.has_nulls()
     }
 }
@@ -191,10 +192,12 @@ mod tests {
         for bad in ["", "[20]", "[20,]", "[20;29]", "[a,b]", "20,29", "[20,29,30]"] {
             assert_eq!(split(bad, &ages), None, "{bad}");
         }
-        let comma = column(ValueType::Decimal, Notation { decimal_comma: true, date_format: None });
+        let comma =
+            column(ValueType::Decimal, Notation { decimal_comma: true, date_format: None, ..Notation::default() });
         assert_eq!(split("[1,5;2]", &comma), Some(Some(("1,5", "2"))));
         let format = Some("%d %b, %Y".to_owned());
-        let dates = column(ValueType::Date, Notation { decimal_comma: false, date_format: format });
+        let dates =
+            column(ValueType::Date, Notation { decimal_comma: false, date_format: format, ..Notation::default() });
         assert_eq!(split("[01 May, 1990,02 May, 1990]", &dates), Some(Some(("01 May, 1990", "02 May, 1990"))));
     }
 

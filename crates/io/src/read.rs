@@ -23,6 +23,7 @@ mod rows;
 mod sources;
 mod streamed;
 mod tables;
+mod transform;
 mod typing;
 
 pub use audit::{AuditOptions, read_for_audit};

@@ -58,6 +58,7 @@
 //! | measure any table, also another tool's output | [`Check`] |
 //! | read several releases of the same persons together | [`Audit`] |
 //! | estimate counts from a release | [`estimate`](estimate()) |
+//! | see what several values of k would cost | [`Job::explore`] |
 //! | get a spec to begin with | [`suggest`](suggest()) |
 //! | show progress, or cancel | [`Progress`] |
 //!
@@ -75,6 +76,7 @@ mod counts;
 mod described;
 mod error;
 mod estimate;
+mod explore;
 mod expression;
 mod in_cells;
 mod in_parts;
@@ -97,6 +99,7 @@ pub use check::{Check, Checked};
 pub use counts::{counts, has_sizes, hides_persons};
 pub use error::{Error, Report};
 pub use estimate::{Estimate, EstimateOptions, ValueCount, Widths, estimate};
+pub use explore::{ExploreOptions, Explored, Figures, Outcome, Run, Series};
 pub use in_cells::{PlannedCells, WrittenInCells};
 pub use job::Job;
 pub use make::make_hierarchy;

@@ -483,7 +483,7 @@ fn claims_beyond_limit(manifest: &Manifest) -> Vec<Report> {
 }
 
 /// The number of persons in a private table.
-fn n_persons(table: &Table) -> u64 {
+pub(crate) fn n_persons(table: &Table) -> u64 {
     table.person_column().map_or(table.n_rows, |persons| persons.texts.len()) as u64
 }
 

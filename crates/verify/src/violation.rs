@@ -51,6 +51,15 @@ pub enum Violation {
     /// A cell that points beyond its dictionary.
     #[error("column '{column}': {} no text, first in row {first_row}", does(*n, "cell", "points to", "point to"))]
     CellWithoutText { column: String, n: u64, first_row: u64 },
+    /// Cells that are not what the spec makes of the private ones.
+    #[error("column '{column}': {} not what the spec makes of the private {}, first in row {first_row}", does(*n, "changed cell", "is", "are"), if *n == 1 { "one" } else { "ones" })]
+    WrongTransform { column: String, n: u64, first_row: u64 },
+    /// Cells that the spec's changes are not defined for.
+    #[error("column '{column}': the spec's changes of cells are not defined for its values")]
+    NoTransform { column: String },
+    /// A bound of coded values that the spec does not lead to.
+    #[error("column '{column}': its values are coded from another bound than the spec asks for")]
+    WrongBound { column: String },
     /// A requirement on a column that is not there.
     #[error("a requirement names column '{column}', which the table does not have")]
     UnknownColumn { column: String },

@@ -1,5 +1,6 @@
 //! `kohort anonymize`: from a spec of one or several tables, or a table and flags, to a verified release.
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -74,7 +75,8 @@ pub(crate) struct Anonymize {
 #[derive(Args)]
 #[command(next_help_heading = "Without a spec")]
 struct TableFlags {
-    /// The number of persons in the smallest class; there is no default
+    /// The number of persons in the smallest class; there is no default. With a spec: in place of the spec's k; an audience with
+    /// a k of its own keeps it
     #[arg(long, allow_negative_numbers = true)]
     k: Option<i64>,
     /// Columns that others could know about a person; generalized
@@ -225,7 +227,9 @@ impl Anonymize {
     fn job(&self) -> Result<Job, Failure> {
         let is_spec = self.input.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
         let mut job = if is_spec {
-            let given = self.table.given();
+            let mut given = self.table.given();
+            // k is the one setting of a spec that is tried with several values.
+            given.retain(|flag| *flag != "--k");
             if !given.is_empty() {
                 let reports = given.iter().map(|flag| {
                     Report::new(format!("{flag} can't be given with a spec"))
@@ -233,7 +237,11 @@ impl Anonymize {
                 });
                 return Err(Failure::new(Status::Input, reports.collect()));
             }
-            Job::read(&self.input)?
+            let job = Job::read(&self.input)?;
+            match self.table.k {
+                None => job,
+                Some(k) => job.k(positive(k)?),
+            }
         } else {
             Job::new(self.table.spec(&self.input)?, "")
         };
@@ -306,6 +314,13 @@ impl TableFlags {
         spec.tables[0].name = table_name(file);
         Ok(spec)
     }
+}
+
+/// A k in place of that of the spec.
+fn positive(k: i64) -> Result<NonZeroU32, Failure> {
+    let number = u32::try_from(k).ok().and_then(NonZeroU32::new);
+    number
+        .ok_or_else(|| Failure::input(format!("--k {k}: k must be a whole number of at least 1"), "for example --k 5"))
 }
 
 /// The name of a file up to its first dot.

@@ -1,5 +1,6 @@
 //! `kohort verify`: counts a release again, from its files and its manifest alone, or against the private tables.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -31,6 +32,9 @@ pub(crate) struct Verify {
     /// The spec that the release was made from: also checks that the release is a truthful recoding of its tables
     #[arg(long, value_name = "SPEC")]
     against: Option<PathBuf>,
+    /// The k that was given to `anonymize` in place of that of the spec
+    #[arg(long, requires = "against")]
+    k: Option<NonZeroU32>,
     /// How much memory to use for the data, such as 1GB: the release may be larger, and its rows wait on the disk, encrypted, in the
     /// folder for temporary files
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "against")]
@@ -47,7 +51,10 @@ impl Verify {
             (None, None) => kohort::verify_with(&self.release, &bars),
             (None, Some(n_bytes)) => kohort::verify_within(&self.release, Memory::bytes(n_bytes), &bars),
             (Some(spec), _) => {
-                let job = Job::from_text(&read_text(spec)?, spec)?;
+                let mut job = Job::from_text(&read_text(spec)?, spec)?;
+                if let Some(k) = self.k {
+                    job = job.k(k);
+                }
                 kohort::verify_against_with(&self.release, &job, &bars)
             }
         }?;

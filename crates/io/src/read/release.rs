@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use kohort_model::spec::{CsvSpec, HierarchySource};
 use kohort_model::{
-    Column, ColumnManifest, CsvManifest, Hierarchy, LabelsManifest, Manifest, Progress, Role, Table, TableManifest,
-    ValueType,
+    Column, ColumnManifest, CsvManifest, Hierarchy, LabelsManifest, Manifest, NULL, Progress, Role, Table,
+    TableManifest, ValueType,
 };
 use kohort_verify::{Listing, Reading};
 
@@ -349,8 +349,17 @@ fn describe(column: &mut Column, entry: &TableManifest) -> Result<(), &'static s
     Ok(())
 }
 
-/// Gives quasi columns the hierarchies of their labels, as far as the manifest tells these.
+/// Gives quasi columns the hierarchies of their labels, as far as the manifest tells these. Other columns must not show values
+/// that the manifest says are coded.
 fn read_hierarchies(table: &mut Table, folder: &Path, entry: &TableManifest) -> Result<(), ReleaseError> {
+    for column in table.columns.iter().filter(|column| column.role != Role::Quasi && !column.notation.codes.are_none())
+    {
+        let is_bad: Vec<bool> = (0..column.texts.len() as u32).map(|id| column.value(id).is_none()).collect();
+        if let Some(row) = column.ids.iter().position(|&id| id != NULL && is_bad[id as usize]) {
+            let (file, column) = (entry.file.clone(), column.name.clone());
+            return Err(ReleaseError::Labels { file, column, first_row: row as u64 + 1 });
+        }
+    }
     for column in table.columns.iter_mut().filter(|column| column.role == Role::Quasi) {
         // If a column was written as bounds, the manifest has no entry for it, only for its bounds, and its labels are
         // ranges.

@@ -76,6 +76,12 @@ impl StreamedTable {
         if table_spec.file.as_os_str() == "-" {
             return Err(fail(vec![ReadError::ReadOnce]));
         }
+        let changed = table_spec.columns.iter().filter(|column| !column.transform.is_nothing());
+        let refused: Vec<ReadError> =
+            changed.map(|column| ReadError::TransformInCells { column: column.name.clone() }).collect();
+        if !refused.is_empty() {
+            return Err(fail(refused));
+        }
         let (open, described) = Described::open(sources, spec, table_spec, progress)?;
         let kept = described.kept.clone();
         let counter =

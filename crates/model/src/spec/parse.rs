@@ -12,6 +12,7 @@ mod column;
 mod links;
 mod section;
 mod table;
+mod transform;
 
 use std::path::PathBuf;
 
@@ -92,6 +93,7 @@ fn read_spec<'s>(reader: &mut Reader<'_>, document: &'s DeTable<'s>) -> Spec {
     if top.has("registers") && order == Order::Input {
         reader.note(&reader.place_of(&top, "order"), SpecErrorKind::OrderWithRegister);
     }
+    transform::check_places(reader, &tables, !registers.is_empty());
     let register = links::read_register_use(reader, &top, &registers);
     let delta_presence = read_delta_presence(reader, &top);
     if delta_presence.is_some() && register.release == RegisterRows::Microdata {

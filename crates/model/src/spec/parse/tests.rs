@@ -1,5 +1,6 @@
 //! Right and wrong specs as users write them, and the exact messages.
 
+mod changes;
 mod columns;
 mod links;
 mod random;

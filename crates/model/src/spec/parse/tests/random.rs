@@ -43,6 +43,7 @@ fn any_spec() -> impl Strategy<Value = Spec> {
             references: None,
             value_type: None,
             hierarchy: None,
+            transform: Transform::default(),
             requirements: Vec::new(),
             sensitive_to: Vec::new(),
         };
@@ -96,6 +97,7 @@ fn any_column() -> impl Strategy<Value = ColumnSpec> {
         references: None,
         value_type,
         hierarchy,
+        transform: Transform::default(),
         requirements,
     };
     let quasi = prop_oneof![
