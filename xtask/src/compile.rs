@@ -22,10 +22,6 @@ pub(crate) const SEED: &str = "PROPTEST_RNG_SEED";
 /// The seed of a test run. It is always the same one, so that a run depends on the commit alone.
 const USUAL_SEED: &str = "7";
 
-/// How crates are compiled more quickly. By default, an optimized crate is optimized once more as a whole after its parts, so a
-/// change in one part would mean that many others are optimized again.
-const QUICK: [&str; 2] = ["-C", "lto=off"];
-
 /// Runs cargo with this program as the compiler of the workspace's own crates. Warnings are errors. Random tests draw the
 /// usual cases, or those of the seed in the environment.
 pub(crate) fn cargo_with_lints(arguments: &[&str]) -> Result<(), String> {
@@ -65,7 +61,7 @@ pub(crate) fn compile() -> Option<ExitCode> {
     std::env::var_os(AS_COMPILER)?;
     // The first argument is the compiler that cargo would have called.
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let is_compiled = run(Command::new("clippy-driver").args(&arguments).args(QUICK));
+    let is_compiled = run(Command::new("clippy-driver").args(&arguments));
     let is_sound = is_compiled
         && match (documented(&arguments), std::env::var_os(PAGES)) {
             (Some(Documented { arguments, folder }), Some(pages)) => {
