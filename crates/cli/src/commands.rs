@@ -117,6 +117,16 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     if (1.0..=u64::MAX as f64).contains(&n_bytes) { Ok(n_bytes as u64) } else { Err("no size of memory".to_owned()) }
 }
 
+/// The variable that says how much memory the machine has.
+const MACHINE_MEMORY: &str = "KOHORT_MEMORY";
+
+/// How much memory the machine has, if anything tells.
+fn machine_memory() -> Result<Option<u64>, Failure> {
+    let Some(said) = std::env::var_os(MACHINE_MEMORY) else { return Ok(kohort::machine_memory()) };
+    let read = said.to_str().ok_or_else(|| "no size of memory".to_owned()).and_then(size);
+    read.map(Some).map_err(|why| Failure::input(format!("{MACHINE_MEMORY}: {why}"), "write a size such as 8GB"))
+}
+
 /// Limits the number of threads of all work from here on.
 fn use_threads(threads: Option<usize>) -> Result<(), Failure> {
     let Some(n_threads) = threads else { return Ok(()) };

@@ -124,6 +124,14 @@ impl Job {
         self
     }
 
+    /// Sets how much work `auto` spends on classes of less loss, from 1, which is usual, to 1000. A number outside is taken for
+    /// the nearest of these.
+    #[must_use]
+    pub fn effort(mut self, effort: u32) -> Self {
+        self.spec.effort = effort.clamp(1, 1000);
+        self
+    }
+
     /// Sets the seed of algorithms that use chance. It never appears in the release.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {

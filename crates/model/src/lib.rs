@@ -40,7 +40,7 @@ pub use manifest::{
     SavingsManifest, Setting, Settings, TableManifest, manifest_schema,
 };
 pub use note::{Note, NoteManifest, WhyNobody};
-pub use progress::{Progress, Quiet, Silent};
+pub use progress::{Pass, Progress, Quiet, Silent};
 pub use register::{InRegister, JoinedRegister, Presence, PreviousRelease, ReadBeside, Respelled};
 pub use release::{Cells, Release, ReleasedColumn, ReleasedTable};
 pub use requirement::{Distance, Requirement};

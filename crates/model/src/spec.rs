@@ -26,6 +26,8 @@ pub struct Spec {
     pub k: u32,
     /// The partitioner that runs.
     pub algorithm: Algorithm,
+    /// How much work `auto` spends on classes of less loss: up to this many rounds of the last, longest step.
+    pub effort: u32,
     /// The largest share of persons that may be left out, 0 to 1.
     pub max_suppressed: f64,
     /// What happens to persons who fit into no class.
@@ -431,6 +433,7 @@ impl Spec {
         Spec {
             k,
             algorithm: Algorithm::Auto,
+            effort: 1,
             max_suppressed: 0.0,
             leftovers: Leftovers::Merge,
             order: Order::Sorted,

@@ -58,7 +58,9 @@ mod violation;
 pub use asked::Asked;
 pub use audit::{AuditFindings, AuditedAudience, AuditedRelease, Hidden, Knows, audit};
 pub use block::{BlockOf, ReadAsTable, verify_block};
-pub use cells::{CellsVerifier, FileVerifier, PartsCounter, joined_findings};
+pub use cells::{
+    CellsVerifier, CountedRows, FileVerifier, OriginCut, PartsAgainst, PartsCounter, ValueCounts, joined_findings,
+};
 pub use changing::{
     AtomStep, Part, Refresh, RefreshedAtom, Seen, ShownValues, Step, StepColumn, StepError, StepErrors, StepFindings,
     StepMember, verify_refresh, verify_step,

@@ -382,8 +382,16 @@ pub fn read_manifest_of(folder: &Path) -> Result<Manifest, ReleaseError> {
     read_manifest(folder)
 }
 
-/// Reads the file of a released table for the first time, and gives its quasi and sensitive columns the roles and types that the
-/// manifest says. Distinct texts may take up to `most_bytes` of memory.
+/// Which columns of a released table are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReleasedColumns {
+    /// Those of which something is asked: all but plain ones.
+    Asked,
+    /// All of them.
+    All,
+}
+
+/// Reads columns of a released table for the first time, and gives them the roles and types that the manifest says. Distinct texts may take up to `most_bytes` of memory.
 ///
 /// # Errors
 /// As [`read_release`].
@@ -391,7 +399,7 @@ pub fn count_released(
     folder: &Path,
     manifest: &Manifest,
     entry: &TableManifest,
-    most_bytes: u64,
+    (columns, most_bytes): (ReleasedColumns, u64),
     progress: &dyn Progress,
 ) -> Result<CountedTable, ReleaseError> {
     let path = checked_file(folder, entry)?;
@@ -407,7 +415,7 @@ pub fn count_released(
         return Err(differs("columns"));
     }
     drop(open);
-    let is_counted = |known: &ColumnManifest| known.role != Role::Plain.word();
+    let is_counted = |known: &ColumnManifest| columns == ReleasedColumns::All || known.role != Role::Plain.word();
     let names = entry.columns.iter().filter(|(_, known)| is_counted(known)).map(|(name, _)| name.clone()).collect();
     let mut counted = CountedTable::count(&path, &options, &names, most_bytes, progress)?;
     if counted.n_rows != entry.rows_out {

@@ -249,6 +249,11 @@ impl NumberedColumns {
         self.values.par_iter().map(|values| values.texts_from(0)).collect()
     }
 
+    /// The texts of a column from this number on.
+    pub(crate) fn texts_from(&self, column: usize, first: usize) -> kohort_model::Texts {
+        self.values[column].texts_from(first)
+    }
+
     /// Columns of one length in which every text occurs, and a null where there is one.
     pub(super) fn each_once(&self, with_null: impl Iterator<Item = bool>) -> Vec<RawColumn> {
         let with_null: Vec<bool> = with_null.collect();

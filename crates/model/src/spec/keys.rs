@@ -11,6 +11,7 @@ pub(super) const TOP: &[&str] = &[
     "k",
     "preset",
     "algorithm",
+    "effort",
     "max_suppressed",
     "leftovers",
     "order",

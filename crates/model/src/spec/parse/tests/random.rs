@@ -31,12 +31,12 @@ proptest! {
 }
 
 fn any_spec() -> impl Strategy<Value = Spec> {
-    let release = (1_u32.., 0.0_f64..=1.0, any::<bool>(), any::<bool>(), 0_u64..1 << 62);
+    let release = (1_u32.., 0.0_f64..=1.0, any::<bool>(), any::<bool>(), 0_u64..1 << 62, 1_u32..=1000);
     let mondrian = (prop::sample::select(keys::CUTS.to_vec()), prop::sample::select(keys::CHOOSE.to_vec()));
     let objective = prop::sample::select(keys::OBJECTIVES.to_vec());
     let columns = prop::collection::btree_map("[a-zà-ü \"\\\\.]{1,6}", any_column(), 0..6);
     (release, mondrian, objective, columns, any_csv()).prop_map(|(release, mondrian, objective, columns, csv)| {
-        let (k, max_suppressed, suppress, keep, seed) = release;
+        let (k, max_suppressed, suppress, keep, seed, effort) = release;
         let quasi = ColumnSpec {
             name: "q".to_owned(),
             role: Role::Quasi,
@@ -70,6 +70,7 @@ fn any_spec() -> impl Strategy<Value = Spec> {
             leftovers: if suppress && max_suppressed > 0.0 { Leftovers::Suppress } else { Leftovers::Merge },
             keys: if keep { Keys::Keep } else { Keys::Surrogate },
             seed,
+            effort,
             mondrian: MondrianSpec { cuts: mondrian.0.1, choose: mondrian.1.1 },
             full_domain: FullDomainSpec { objective: objective.1 },
             tables: vec![table],
@@ -154,6 +155,7 @@ fn render(spec: &Spec) -> String {
     set("leftovers", word(keys::LEFTOVERS, spec.leftovers));
     set("keys", word(keys::KEYS, spec.keys));
     set("seed", (spec.seed as i64).into());
+    set("effort", i64::from(spec.effort).into());
     let mondrian =
         [("cuts", word(keys::CUTS, spec.mondrian.cuts)), ("choose", word(keys::CHOOSE, spec.mondrian.choose))];
     set("mondrian", table(mondrian));
