@@ -88,6 +88,7 @@ mod memory;
 mod previous;
 mod release;
 mod suggest;
+mod totals;
 mod verification;
 mod wording;
 
@@ -109,6 +110,7 @@ pub use manifest::sensitive_columns;
 pub use memory::Memory;
 pub use release::Release;
 pub use suggest::{Setting, Suggestion, Suggestions, suggest, suggest_batches};
+pub use totals::TotalChange;
 pub use verification::{
     Verdict, Verification, verify, verify_against, verify_against_with, verify_against_within, verify_with,
     verify_within,

@@ -226,6 +226,11 @@ pub(crate) fn requirement(spec: &Spec) -> RequirementManifest {
         },
         delta_presence: spec.delta_presence,
         max_suppressed: spec.max_suppressed,
+        max_rows_left_out: spec
+            .tables
+            .iter()
+            .filter_map(|table| Some((table.name.clone(), table.max_rows_left_out?)))
+            .collect(),
         sensitive,
     }
 }
@@ -542,6 +547,7 @@ mod tests {
             steer: None,
             delta_presence: None,
             max_suppressed: 0.0,
+            max_rows_left_out: BTreeMap::new(),
             sensitive: BTreeMap::from([("x".to_owned(), BTreeMap::from([(key.to_owned(), setting)]))]),
         };
         let tables = [released("a", &["x"])];

@@ -12,6 +12,7 @@ use kohort_verify::{Findings, Verified};
 use crate::described::own_values_listed;
 use crate::error::Error;
 use crate::manifest::Facts;
+use crate::totals::{self, TotalChange};
 
 /// A release that the verifier has accepted, with the private tables it was made from.
 ///
@@ -110,6 +111,12 @@ impl Release {
     /// alone: the release and its manifest must not tell who was left out.
     pub fn rows_left_out(&self) -> &[u64] {
         &self.rows_left_out
+    }
+
+    /// By how much rows that are left out change totals and means of sensitive numbers in child tables. The publisher alone
+    /// should know, because with the released total it tells the sum of the values that are left out.
+    pub fn total_changes(&self) -> Vec<TotalChange> {
+        totals::changes(&self.private, &self.release.get().tables)
     }
 
     /// Columns whose released hierarchy lists only values that the private table holds. If the publisher made the hierarchy

@@ -14,10 +14,10 @@ use kohort_model::{
     Distance, InRegister, LinkManifest, Manifest, Progress, Requirement, Role, Silent, Table, TableManifest,
 };
 use kohort_verify::{
-    Asked, AskedOfJoin, ClaimFindings, Findings, PrivateFacts, RegisterFacts, ReleasedLink, RowsOf, Skipped,
-    Suppressed, SuppressionLimit, TablesAgainst, ToldApart, Violation, Violations, check_claims, measure,
-    measure_tables, verify_alone, verify_joined_against, verify_joined_alone, verify_tables_against,
-    verify_tables_alone,
+    Asked, AskedOfJoin, ClaimFindings, Findings, PrivateFacts, RegisterFacts, ReleasedLink, RowsOf,
+    Skipped, Suppressed, SuppressionLimit, TablesAgainst, ToldApart, Violation, Violations, check_claims, measure,
+    measure_tables, too_many_rows_left_out, verify_alone, verify_joined_against, verify_joined_alone,
+    verify_tables_against, verify_tables_alone,
 };
 
 use crate::Job;
@@ -417,11 +417,19 @@ fn set_hidden_aside(asked: &mut Vec<Requirement>, notes: &mut Vec<String>, lacks
     }
 }
 
-/// A report if the manifest itself says that too many persons were left out.
+/// A report for each limit that the release exceeds by what the manifest itself says: too many persons were left out, or
+/// too many rows of a child table.
 fn claims_beyond_limit(manifest: &Manifest) -> Vec<Report> {
-    let Manifest { persons, requirement, .. } = manifest;
+    let Manifest { persons, requirement, tables, .. } = manifest;
     let limit = SuppressionLimit::share(requirement.max_suppressed);
-    violation_reports(limit.exceeded(persons.suppressed, persons.n_out.saturating_add(persons.suppressed)).as_slice())
+    let mut exceeded: Vec<Violation> =
+        limit.exceeded(persons.suppressed, persons.n_out.saturating_add(persons.suppressed)).into_iter().collect();
+    exceeded.extend(tables.iter().filter_map(|table| {
+        let share = *requirement.max_rows_left_out.get(&table.name)?;
+        let left_out = table.rows_in.saturating_sub(table.rows_out).max(table.rows_suppressed);
+        Some(too_many_rows_left_out(left_out, table.rows_in, share)?.in_table(&table.name))
+    }));
+    violation_reports(&exceeded)
 }
 
 /// The number of persons in a private table.

@@ -104,6 +104,9 @@ pub struct RequirementManifest {
     pub delta_presence: Option<(f64, f64)>,
     /// The largest share of persons that may be left out.
     pub max_suppressed: f64,
+    /// For each child table that has a limit, the largest share of its rows that may be left out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub max_rows_left_out: BTreeMap<String, f64>,
     /// The requirements of each sensitive column, by their names in the spec.
     pub sensitive: Settings,
 }

@@ -40,10 +40,19 @@ pub enum Note {
     },
     /// A search for the best levels was stopped before its end.
     SearchEnded,
-    /// Optimal pairing is set, but some persons have too many siblings for it.
-    PairedGreedily {
-        /// The largest number of pairs of different siblings that are paired optimally.
+    /// Some persons have too many siblings to compare all pairs of them.
+    PairedInParts {
+        /// The largest number of pairs of different siblings of which all are compared.
         limit: u64,
+    },
+    /// More rows of a child table are left out than is usual, and the spec sets no limit.
+    RowsLeftOut {
+        /// The child table.
+        table: String,
+        /// Rows left out.
+        n: u64,
+        /// Rows of the private table.
+        n_rows: u64,
     },
     /// `leftovers = "suppress"` leaves out nobody to make a class narrower.
     NobodyTrimmed(WhyNobody),
@@ -89,7 +98,8 @@ impl Note {
             Note::OnlyCut => "only_cut",
             Note::ComparedOnPart { .. } => "compared_on_part",
             Note::SearchEnded => "search_ended",
-            Note::PairedGreedily { .. } => "paired_greedily",
+            Note::PairedInParts { .. } => "paired_in_parts",
+            Note::RowsLeftOut { .. } => "rows_left_out",
             Note::NobodyTrimmed(_) => "nobody_trimmed",
             Note::NobodyLeftOut => "nobody_left_out",
             Note::MemoryChosen { .. } => "memory_chosen",
@@ -187,10 +197,16 @@ impl fmt::Display for Note {
                 f,
                 "the search for the best levels was stopped before its end: another choice of levels may lose less"
             ),
-            Note::PairedGreedily { limit } => write!(
+            Note::PairedInParts { limit } => write!(
                 f,
-                "optimal pairing was asked for, but rows of persons with more than {limit} pairs of different rows are \
-                 paired greedily"
+                "rows of two persons with more than {limit} pairs of different rows were divided into parts, and paired \
+                 within the parts: the loss may be higher than it could be"
+            ),
+            Note::RowsLeftOut { table, n, n_rows } => write!(
+                f,
+                "{n} of {n_rows} rows of table '{table}' are left out ({:.1} %), so counts and totals over it are too low: \
+                 max_rows_left_out limits this share",
+                100.0 * *n as f64 / (*n_rows).max(1) as f64
             ),
             Note::NobodyTrimmed(why) => {
                 let why = match why {

@@ -197,6 +197,9 @@ pub enum Pairing {
     Optimal,
 }
 
+/// The largest share of a child table's rows that a release leaves out without a warning, if the spec sets no limit.
+pub const MAX_ROWS_LEFT_OUT: f64 = 0.05;
+
 /// One table of the spec.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableSpec {
@@ -216,6 +219,8 @@ pub struct TableSpec {
     pub orphans: Orphans,
     /// What happens to persons of this table without a row in any child table.
     pub childless: Childless,
+    /// The largest share of this child table's rows that may be left out.
+    pub max_rows_left_out: Option<f64>,
     /// The columns, in the order of the spec; keys that the spec does not list as columns come last.
     pub columns: Vec<ColumnSpec>,
 }

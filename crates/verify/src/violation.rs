@@ -88,6 +88,9 @@ pub enum Violation {
     /// More persons left out than the limit allows.
     #[error("{n} of {} {} left out, more than a share of {limit}", count(*n_persons, "person"), if *n == 1 { "is" } else { "are" })]
     TooManySuppressed { n: u64, n_persons: u64, limit: f64 },
+    /// More rows of a child table left out than the limit allows.
+    #[error("{n} of {} {} left out, more than a share of {limit}", count(*n_rows, "row"), if *n == 1 { "is" } else { "are" })]
+    TooManyRowsLeftOut { n: u64, n_rows: u64, limit: f64 },
     /// A released column that has no source.
     #[error("released column '{column}' comes from no column of the original")]
     ColumnWithoutSource { column: String },

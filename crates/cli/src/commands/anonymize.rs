@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, value_parser};
-use kohort::{CellForm, Existing, Format, Job, Manifest, Memory, Spec, TooLarge, WriteOptions, check_target};
+use kohort::{CellForm, Existing, Format, Job, Manifest, Memory, Spec, TooLarge, TotalChange, WriteOptions, check_target};
 
 use super::{Output, size};
 use crate::failure::{Failure, Report, Status};
@@ -118,6 +118,17 @@ struct TableFlags {
     order: Option<String>,
 }
 
+/// What only the publisher is told.
+#[derive(Default)]
+struct OnlyPublisher {
+    /// Rows that were left out because of earlier releases.
+    rows_left_out: Vec<u64>,
+    /// By how much rows of child tables that are left out change totals.
+    totals: Vec<TotalChange>,
+    /// Columns whose released hierarchy lists only values of the private table.
+    listed: Vec<String>,
+}
+
 impl Anonymize {
     pub(crate) fn output(&self) -> Output {
         Output::from_flag(self.json)
@@ -163,7 +174,9 @@ impl Anonymize {
         };
         bars.clear();
         let listed = if matches!(target, Target::Folder { .. }) { release.own_values_listed() } else { Vec::new() };
-        self.report(&manifest, &target, release.rows_left_out(), &listed)
+        let only_publisher =
+            OnlyPublisher { rows_left_out: release.rows_left_out().to_vec(), totals: release.total_changes(), listed };
+        self.report(&manifest, &target, &only_publisher)
     }
 
     /// Anonymizes a table that may be larger than memory.
@@ -184,24 +197,23 @@ impl Anonymize {
         };
         let written = job.write_in_cells(path, *options, memory, bars)?;
         bars.clear();
-        self.report(&written.manifest, target, &[], &written.own_values_listed)
+        let only_publisher = OnlyPublisher { listed: written.own_values_listed, ..OnlyPublisher::default() };
+        self.report(&written.manifest, target, &only_publisher)
     }
 
-    /// Prints what was done. `listed` are columns whose released hierarchy lists only values of the private table.
-    fn report(
-        &self,
-        manifest: &Manifest,
-        target: &Target,
-        rows_left_out: &[u64],
-        listed: &[String],
-    ) -> Result<(), Failure> {
+    /// Prints what was done.
+    fn report(&self, manifest: &Manifest, target: &Target, only_publisher: &OnlyPublisher) -> Result<(), Failure> {
+        let OnlyPublisher { rows_left_out, totals, listed } = only_publisher;
         let place = target.place();
         match self.output() {
             Output::Words => terminal::say(&summary::words(manifest, place.as_deref())),
-            Output::Json => terminal::print(&summary::json(manifest, place.as_deref(), rows_left_out))?,
+            Output::Json => terminal::print(&summary::json(manifest, place.as_deref(), rows_left_out, totals))?,
         }
         if let Some(left_out) = summary::left_out(rows_left_out) {
             terminal::note(&left_out);
+        }
+        if let Some(totals) = summary::changed_totals(totals) {
+            terminal::note(&totals);
         }
         for note in &manifest.notes {
             terminal::note(&note.message);

@@ -6,7 +6,7 @@ use kohort::model::{
     Achieved, AchievedCoalition, AchievedLearned, AchievedSensitive, Coalition, CoalitionManifest, ColumnManifest,
     JoinManifest, LabelsManifest, Manifest, PreviousManifest, RegisterManifest, SavingsManifest, Setting, Settings,
 };
-use kohort::{Memory, PlannedCells};
+use kohort::{Memory, PlannedCells, TotalChange};
 use serde_json::{Value, json};
 
 use super::{count_of, number};
@@ -335,6 +335,27 @@ pub(crate) fn left_out(rows: &[u64]) -> Option<String> {
     ))
 }
 
+/// Tells the publisher by how much rows that are left out change totals and means, in whole thousandths: exact changes
+/// would be cells of the private table if few rows are left out.
+pub(crate) fn changed_totals(changes: &[TotalChange]) -> Option<String> {
+    let percent = |change: f64| format!("{:+.1} %", 100.0 * rounded(change));
+    let of_column = |change: &TotalChange| {
+        format!("{} {} (mean {})", column_name(change), percent(change.total), percent(change.mean))
+    };
+    let changes: Vec<String> = changes.iter().map(of_column).collect();
+    let changes = (!changes.is_empty()).then(|| changes.join(", "))?;
+    Some(format!("rows that are left out change totals: {changes} (only you are told)"))
+}
+
+fn column_name(change: &TotalChange) -> String {
+    format!("{}.{}", change.table, change.column)
+}
+
+/// In thousandths, and never a negative zero.
+fn rounded(change: f64) -> f64 {
+    (change * 1000.0).round() / 1000.0 + 0.0
+}
+
 /// How much less one release for all audiences loses than a release on the union of their columns.
 fn saved(savings: &SavingsManifest) -> String {
     if savings.shape == "unchanged" {
@@ -381,13 +402,20 @@ fn setting_text(setting: &Setting) -> String {
 }
 
 /// For programs: the manifest, and where the release is, which is null after a dry run. With earlier releases also the rows
-/// that were left out because of them.
-pub(crate) fn json(manifest: &Manifest, place: Option<&str>, rows_left_out: &[u64]) -> String {
+/// that were left out because of them; with several tables also by how much totals of sensitive numbers changed.
+pub(crate) fn json(manifest: &Manifest, place: Option<&str>, rows_left_out: &[u64], totals: &[TotalChange]) -> String {
     let mut object = serde_json::to_value(manifest).unwrap_or_default();
     if let Value::Object(fields) = &mut object {
         fields.insert("release".to_owned(), json!(place));
         if manifest.previous.is_some() {
             fields.insert("rows_left_out".to_owned(), json!(rows_left_out));
+        }
+        if !totals.is_empty() {
+            let entry = |change: &TotalChange| {
+                let (total, mean) = (rounded(change.total), rounded(change.mean));
+                (column_name(change), json!({ "total": total, "mean": mean }))
+            };
+            fields.insert("total_changes".to_owned(), totals.iter().map(entry).collect());
         }
         let unwritten = fields.get_mut("tables").and_then(Value::as_array_mut).filter(|_| place.is_none());
         for table in unwritten.into_iter().flatten().filter_map(Value::as_object_mut) {

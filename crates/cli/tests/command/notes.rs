@@ -74,7 +74,7 @@ fn a_distance_to_the_release_keeps_everybody() {
 }
 
 #[test]
-fn siblings_too_many_for_optimal_pairing_are_told() {
+fn siblings_too_many_to_compare_all_are_told() {
     let spec = "k = 2\n[tables.people]\nfile = \"people.csv\"\nperson = \"id\"\ncolumns = { age = \"quasi\" }\n\
         [tables.visits]\nfile = \"visits.csv\"\nparent = { table = \"people\", foreign_key = \"id\" }\n\
         columns = { day = \"quasi\" }\n[clustering]\npairing = \"optimal\"\n";
@@ -82,7 +82,7 @@ fn siblings_too_many_for_optimal_pairing_are_told() {
         let rows = (0..n).flat_map(|day| [format!("a,{day}\n"), format!("b,{}\n", 3 * day)]);
         "id,day\n".to_owned() + &rows.collect::<String>()
     };
-    for (n, expected) in [(128, &[][..]), (129, &["paired_greedily"])] {
+    for (n, expected) in [(128, &[][..]), (129, &["paired_in_parts"])] {
         let people = "id,age\na,1\nb,2\n";
         let (folder, _) = released(&[("release.toml", spec), ("people.csv", people), ("visits.csv", &visits(n))]);
         assert_eq!(codes(&folder), expected);

@@ -409,6 +409,7 @@ pub(crate) mod tests {
             parent: None,
             orphans: Orphans::Refuse,
             childless: Childless::Refuse,
+            max_rows_left_out: None,
             columns,
         }
     }

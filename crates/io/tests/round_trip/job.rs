@@ -33,6 +33,7 @@ pub(crate) fn table_spec(file: &str, names: &[String], csv: CsvSpec) -> TableSpe
         parent: None,
         orphans: Orphans::Refuse,
         childless: Childless::Refuse,
+        max_rows_left_out: None,
         columns: columns.collect(),
     }
 }
@@ -96,6 +97,7 @@ pub(crate) fn manifest(loaded: &LoadedTable, file: &WrittenFile, k: u64) -> Mani
             steer: None,
             delta_presence: None,
             max_suppressed: 0.0,
+            max_rows_left_out: BTreeMap::new(),
             sensitive: BTreeMap::new(),
         },
         achieved: Achieved {

@@ -182,6 +182,9 @@ pub enum SpecErrorKind {
     /// A setting for orphans in a table without a parent.
     #[error("the table has no parent, so none of its rows is an orphan")]
     OrphansWithoutParent,
+    /// A limit on rows left out in a table of persons.
+    #[error("the table has no parent, so its rows are persons and not rows that find no partner")]
+    RowsLeftOutOfPersons,
     /// A setting for childless persons in a table that is not a table of persons with children.
     #[error("{reason}, so none of its rows is a person without children")]
     ChildlessElsewhere { reason: &'static str },
@@ -384,6 +387,9 @@ impl SpecErrorKind {
             }
             SpecErrorKind::PersonsWithoutKey => "add for example key = \"doctor_id\"",
             SpecErrorKind::OrphansWithoutParent => "take orphans out, or name the table's parent",
+            SpecErrorKind::RowsLeftOutOfPersons => {
+                "take max_rows_left_out out; max_suppressed limits how many persons may be left out"
+            }
             SpecErrorKind::ChildlessElsewhere { .. } => "take childless out; a row of a child table needs no children",
             SpecErrorKind::AlgorithmForOther { .. } => "algorithm = \"auto\" picks one that fits",
             SpecErrorKind::AudienceNotQuasi { .. } => "give it role \"quasi\", or take it out of the audience",

@@ -44,6 +44,7 @@ pub(super) const TABLE: &[&str] = &[
     "parent",
     "orphans",
     "childless",
+    "max_rows_left_out",
     "columns",
 ];
 pub(super) const PARENT: &[&str] = &["table", "foreign_key"];

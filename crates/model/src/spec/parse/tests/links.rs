@@ -109,7 +109,8 @@ fn a_table_of_which_nothing_would_be_released_is_refused() {
 #[test]
 fn a_second_table_of_persons_says_so() {
     let table = |name: &str, more: &str| format!("[tables.{name}]\nfile = \"a.csv\"\ncolumns.q = \"quasi\"\n{more}\n");
-    let visits = "parent = { table = \"patient\", foreign_key = \"pid\" }\norphans = \"drop\"";
+    let visits =
+        "parent = { table = \"patient\", foreign_key = \"pid\" }\norphans = \"drop\"\nmax_rows_left_out = 0.25";
     let text = [
         "k = 5\n".to_owned(),
         table("patient", "person = \"pid\"\nchildless = \"keep\""),
@@ -120,12 +121,13 @@ fn a_second_table_of_persons_says_so() {
     let spec = Spec::parse(&text).unwrap();
     assert_eq!(spec.tables[0].childless, Childless::Keep);
     assert_eq!(spec.tables[1].orphans, Orphans::Drop);
+    assert_eq!((spec.tables[0].max_rows_left_out, spec.tables[1].max_rows_left_out), (None, Some(0.25)));
     assert_eq!(spec.tables[2].person.as_deref(), Some("did"));
     assert_eq!((spec.tables[2].orphans, spec.tables[2].childless), (Orphans::Refuse, Childless::Refuse));
 
     let text = [
         "k = 5\n".to_owned(),
-        table("patient", "key = \"pid\"\norphans = \"drop\""),
+        table("patient", "key = \"pid\"\norphans = \"drop\"\nmax_rows_left_out = 0.1"),
         table("visit", "parent = { table = \"patient\", foreign_key = \"pid\" }\nchildless = \"keep\""),
         table("doctor", "person = true\nchildless = \"refuse\""),
         table("nurse", "person = false"),
@@ -135,12 +137,14 @@ fn a_second_table_of_persons_says_so() {
         problems(&text),
         "line 6: tables.patient.orphans: the table has no parent, so none of its rows is an orphan\n  \
          take orphans out, or name the table's parent\n\
-         line 11: tables.visit.childless: the table is a child table, so none of its rows is a person without \
+         line 7: tables.patient.max_rows_left_out: the table has no parent, so its rows are persons and not rows that \
+         find no partner\n  take max_rows_left_out out; max_suppressed limits how many persons may be left out\n\
+         line 12: tables.visit.childless: the table is a child table, so none of its rows is a person without \
          children\n  take childless out; a row of a child table needs no children\n\
-         line 15: tables.doctor.person: each row is a person, but the table has no key that names it\n  \
+         line 16: tables.doctor.person: each row is a person, but the table has no key that names it\n  \
          add for example key = \"doctor_id\"\n\
-         line 16: tables.doctor.childless: the table has no child table, so none of its rows is a person without \
+         line 17: tables.doctor.childless: the table has no child table, so none of its rows is a person without \
          children\n  take childless out; a row of a child table needs no children\n\
-         line 20: tables.nurse.person: must be a column's name in quotes, or true, found true or false\n"
+         line 21: tables.nurse.person: must be a column's name in quotes, or true, found true or false\n"
     );
 }

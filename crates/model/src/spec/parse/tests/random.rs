@@ -63,6 +63,7 @@ fn any_spec() -> impl Strategy<Value = Spec> {
             parent: None,
             orphans: Orphans::Refuse,
             childless: Childless::Refuse,
+            max_rows_left_out: None,
             columns: columns.chain([quasi]).collect(),
         };
         Spec {
