@@ -55,6 +55,7 @@
 //! | release a table that is larger than memory | [`Job::write_in_cells`], [`Job::plan_in_cells`] |
 //! | count a table or a release that is larger than memory | [`Check::file_within`], [`verify_within`] |
 //! | count a release again, as its readers or its publisher | [`verify`], [`verify_against`] |
+//! | report on a release to people who sign it | [`report`](report()), [`write_report`]; with figures for the owner alone [`report_against`] |
 //! | measure any table, also another tool's output | [`Check`] |
 //! | read several releases of the same persons together | [`Audit`] |
 //! | estimate counts from a release | [`estimate`](estimate()) |
@@ -84,6 +85,7 @@ mod manifest;
 mod memory;
 mod previous;
 mod release;
+mod report;
 mod suggest;
 mod verification;
 mod wording;
@@ -103,6 +105,7 @@ pub use make::make_hierarchy;
 pub use manifest::sensitive_columns;
 pub use memory::Memory;
 pub use release::Release;
+pub use report::{report, report_against, write_owner_report, write_report};
 pub use suggest::{Setting, Suggestion, Suggestions, suggest, suggest_batches};
 pub use verification::{
     Verdict, Verification, verify, verify_against, verify_against_with, verify_with, verify_within,

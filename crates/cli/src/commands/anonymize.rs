@@ -165,7 +165,12 @@ impl Anonymize {
         };
         let written = job.write_in_cells(path, *options, memory, bars)?;
         bars.clear();
-        self.report(&written.manifest, target, &[], &written.own_values_listed)
+        self.report(&written.manifest, target, &[], &written.own_values_listed)?;
+        terminal::note(&format!(
+            "the release has no report, because it was made in cells; to make one in memory: kohort report {}",
+            path.display()
+        ));
+        Ok(())
     }
 
     /// Prints what was done. `listed` are columns whose released hierarchy lists only values of the private table.

@@ -21,6 +21,7 @@ fn every_command_has_help() {
         "hierarchy show",
         "hierarchy make",
         "init",
+        "report",
         "schema",
         "explain",
         "completions",
@@ -85,6 +86,7 @@ fn manual_pages_are_printed_and_written_one_per_command() {
         "kohort-hierarchy-show",
         "kohort-init",
         "kohort-man",
+        "kohort-report",
         "kohort-schema",
         "kohort-verify",
     ];
