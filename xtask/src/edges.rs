@@ -28,7 +28,7 @@ const ALLOWED: [Allowed; 16] = [
         uses: &["kohort-model", "kohort-core", "kohort-verify", "kohort-io", "kohort-plots"],
         tests_use: &["kohort-testkit"],
     },
-    Allowed { package: "kohort-cli", uses: &["kohort"], tests_use: &["kohort-testkit"] },
+    Allowed { package: "kohort-cli", uses: &["kohort", "kohort-plots"], tests_use: &["kohort-testkit"] },
     Allowed {
         package: "kohort-sql",
         uses: &["kohort-model", "kohort-core", "kohort-verify", "kohort-io", "kohort-store", "kohort-labels"],

@@ -26,7 +26,7 @@ use kohort_model::{Loss, Note, Persons, Progress, Release, Requirement, Role, Sp
 
 use encode::{Encoded, ForeignValues, Rows};
 use partition::{
-    Classes, Cluster, Datafly, FullDomain, KeepTree, LeastLoss, Mondrian, OwnK, Partitioner, Repack, Task, TopDown,
+    Classes, Cluster, Datafly, FullDomain, KeepTree, LeastLoss, Mondrian, OwnK, Partitioner, Task, TopDown,
 };
 use recode::{Recoding, Shown};
 use requirement::{Rules, Tally, UnfitColumn};
@@ -332,7 +332,7 @@ fn block_size(spec: &Spec) -> Option<NonZeroUsize> {
 /// The partitioner a spec asks for.
 fn partitioner(spec: &Spec, block_ends: Vec<u32>) -> Result<Box<dyn Partitioner>, AnonymizeError> {
     Ok(match spec.algorithm {
-        Algorithm::Auto => Box::new(LeastLoss { repack: Repack::Yes }),
+        Algorithm::Auto => Box::new(LeastLoss { repacks: spec.effort }),
         Algorithm::Mondrian => Box::new(Mondrian { spec: spec.mondrian, keep_tree: KeepTree::No }),
         Algorithm::Datafly => Box::new(OwnK(Datafly { block_ends })),
         Algorithm::Cluster => {

@@ -91,6 +91,7 @@ impl Facts {
         Manifest {
             kohort: env!("CARGO_PKG_VERSION").to_owned(),
             algorithm: self.algorithm.to_owned(),
+            effort: Some(spec.effort).filter(|&effort| effort != 1),
             order: spec.order,
             requirement: requirement(spec),
             achieved: achieved(found),

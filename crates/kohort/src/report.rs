@@ -33,7 +33,7 @@ use kohort_model::{Manifest, Progress, Silent, Table};
 
 pub use owner::report_against;
 
-pub(crate) use compare::{check_documents, written_documents};
+pub(crate) use compare::{check_documents, not_compared_in_parts, written_documents};
 
 use crate::error::{Error, Report};
 use crate::verification::{Verdict, Verification, count_read};

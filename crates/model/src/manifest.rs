@@ -24,6 +24,9 @@ pub struct Manifest {
     pub kohort: String,
     /// The partitioner that ran.
     pub algorithm: String,
+    /// The effort that was asked for; absent if the usual one was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<u32>,
     /// The order of the released rows. If absent, rows are taken for sorted, because the rows of two sorted releases
     /// must never be taken for the same persons.
     #[serde(default)]

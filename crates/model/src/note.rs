@@ -9,7 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::Spec;
-use crate::spec::{Algorithm, ClusteringSpec};
+use crate::spec::{Algorithm, ClusteringSpec, RegisterMethod, RegisterRows};
 
 /// A remark, for the output and the manifest, that the program did something other than the spec asked for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,6 +49,11 @@ pub enum Note {
     NobodyTrimmed(WhyNobody),
     /// Nobody is left out in cells, although the spec allows it: t and beta compare each cell with all persons.
     NobodyLeftOut,
+    /// The job would not have fitted into memory, so it was done in cells although nobody asked for that.
+    MemoryChosen {
+        /// The memory that was used for the data.
+        n_megabytes: u64,
+    },
     /// The table was anonymized in cells, because of the memory that was given.
     InCells {
         /// The number of cells.
@@ -87,6 +92,7 @@ impl Note {
             Note::PairedGreedily { .. } => "paired_greedily",
             Note::NobodyTrimmed(_) => "nobody_trimmed",
             Note::NobodyLeftOut => "nobody_left_out",
+            Note::MemoryChosen { .. } => "memory_chosen",
             Note::InCells { .. } => "in_cells",
         }
     }
@@ -119,7 +125,16 @@ impl Note {
         let is_clustering = matches!(spec.algorithm, Algorithm::Cluster | Algorithm::Miracle | Algorithm::MiracleX)
             || spec.algorithm == Algorithm::Auto && spec.links_rows();
         let ClusteringSpec { threshold, cluster_limit, pairing } = spec.clustering;
+        // Refinement looks at everybody's loss, and the last step of `auto` may raise that of the few who are private.
+        let is_refined = !spec.registers.is_empty()
+            && spec.register.method == RegisterMethod::Refine
+            && spec.register.release == RegisterRows::All;
         let settings = [
+            (
+                spec.effort != 1 && (spec.algorithm != Algorithm::Auto || spec.links_rows() || is_refined),
+                "effort",
+                "algorithm = \"auto\" with one table, without refinement of a register",
+            ),
             (spec.seed != 0, "seed", "algorithms that use random numbers, of which this version has none"),
             (
                 spec.algorithm != Algorithm::Mondrian && spec.mondrian != Default::default(),
@@ -191,6 +206,11 @@ impl fmt::Display for Note {
                 "nobody was left out, although max_suppressed allows it, because t and beta compare each cell with all persons: \
                  the loss may be higher than in memory"
             ),
+            Note::MemoryChosen { n_megabytes } => write!(
+                f,
+                "the table would not have fitted into memory, so its rows waited on the disk, and about {n_megabytes} MB of \
+                 memory were used for the data"
+            ),
             Note::InCells { n_cells } => write!(
                 f,
                 "the table was anonymized in {n_cells} cells that share no class, to stay within the given memory: the loss \
@@ -229,6 +249,8 @@ mod tests {
         assert_eq!(unused("algorithm = \"mondrian\"\nmondrian = { cuts = \"relaxed\" }"), [""; 0]);
         assert_eq!(unused("mondrian = { cuts = \"relaxed\" }\nseed = 7"), ["seed", "[mondrian]"]);
         assert_eq!(unused("mondrian = { cuts = \"strict\" }"), [""; 0]);
+        assert_eq!(unused("effort = 3"), [""; 0]);
+        assert_eq!(unused("effort = 3\nalgorithm = \"datafly\""), ["effort"]);
         assert_eq!(unused("clustering = { threshold = 0.3, pairing = \"optimal\" }"), ["[clustering]", "pairing"]);
     }
 }

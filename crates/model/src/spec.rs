@@ -17,7 +17,7 @@ pub use error::{SpecError, SpecErrorKind, SpecErrors};
 pub use schema::json_schema;
 
 use crate::hierarchy::Rule;
-use crate::{Audience, Audiences, Coalition, Requirement, Role, Steer, ValueType};
+use crate::{Audience, Audiences, Coalition, Requirement, Role, Steer, Transform, ValueType};
 
 /// The release a user asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +26,8 @@ pub struct Spec {
     pub k: u32,
     /// The partitioner that runs.
     pub algorithm: Algorithm,
+    /// How much work `auto` spends on classes of less loss: up to this many rounds of the last, longest step.
+    pub effort: u32,
     /// The largest share of persons that may be left out, 0 to 1.
     pub max_suppressed: f64,
     /// What happens to persons who fit into no class.
@@ -277,6 +279,8 @@ pub struct ColumnSpec {
     pub value_type: Option<ValueType>,
     /// Where the hierarchy comes from.
     pub hierarchy: Option<HierarchySource>,
+    /// What is done to the cells before classes are made.
+    pub transform: Transform,
     /// The requirements on a sensitive column, or on a quasi column for the audiences it is sensitive to. Never
     /// [`Requirement::K`] or [`Requirement::PersonK`].
     pub requirements: Vec<Requirement>,
@@ -429,6 +433,7 @@ impl Spec {
         Spec {
             k,
             algorithm: Algorithm::Auto,
+            effort: 1,
             max_suppressed: 0.0,
             leftovers: Leftovers::Merge,
             order: Order::Sorted,
@@ -448,6 +453,18 @@ impl Spec {
             delta_presence: None,
             previous: Vec::new(),
         }
+    }
+
+    /// The columns whose cells are changed before classes are made.
+    pub fn transformed(&self) -> impl Iterator<Item = &ColumnSpec> {
+        self.tables.iter().flat_map(|table| &table.columns).filter(|column| !column.transform.is_nothing())
+    }
+
+    /// The largest k that is asked for, by anybody.
+    pub fn largest_k(&self) -> u32 {
+        let of_audiences = self.audiences.values().filter_map(|audience| audience.k);
+        let of_coalitions = self.coalitions.iter().filter_map(|coalition| coalition.k);
+        of_audiences.chain(of_coalitions).fold(self.k, u32::max)
     }
 
     /// Whether rows point to each other, so that a person can have more than one row: there are several tables, or one

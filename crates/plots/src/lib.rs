@@ -1,11 +1,15 @@
-//! Charts as SVG, for notebooks and reports: bars, pairs of bars, histograms.
+//! Charts as SVG, for notebooks, reports and the command: bars, pairs of bars, histograms, curves.
 //!
 //! Charts have no script, no font and no file of their own, so a page that holds them can be saved and mailed. Text has the
 //! colour of the page around it, and bars have the first two colours of Okabe and Ito, which people with any kind of colour
 //! blindness can tell apart. So a chart can be read on light and on dark pages. Every bar has its value beside it, so nobody
 //! has to measure it against the axis.
 
+mod curves;
+
 use std::fmt::Write as _;
+
+pub use curves::{Curve, Mark, Point, curves};
 
 /// The width of a character of a label, which is set in 12 px.
 const CHARACTER: f64 = 6.6;

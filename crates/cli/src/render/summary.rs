@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use kohort::PlannedCells;
 use kohort::model::{
     Achieved, AchievedCoalition, AchievedLearned, AchievedSensitive, Coalition, CoalitionManifest, ColumnManifest,
     JoinManifest, LabelsManifest, Manifest, PreviousManifest, RegisterManifest, SavingsManifest, Setting, Settings,
 };
+use kohort::{Memory, PlannedCells};
 use serde_json::{Value, json};
 
 use super::{count_of, number};
@@ -15,22 +15,23 @@ use super::{count_of, number};
 const MOST_ROWS_NAMED: usize = 50;
 
 /// What a job in cells would take, for people.
-pub(crate) fn planned(planned: PlannedCells) -> String {
+pub(crate) fn planned(planned: PlannedCells, memory: Memory) -> String {
     let PlannedCells { n_rows, n_cells, rows_of_largest_cell, n_bytes_on_disk } = planned;
     format!(
-        "rows             {n_rows}\ncells            {n_cells}, the largest of about {rows_of_largest_cell} rows\n\
+        "rows             {n_rows}\nmemory           {} MB for the data\ncells            {n_cells}, the largest of about {rows_of_largest_cell} rows\n\
          passes           {} over all rows\ndisk             at most {} MB\n",
+        memory.n_bytes().div_ceil(1 << 20),
         PlannedCells::PASSES,
         n_bytes_on_disk.div_ceil(1 << 20)
     )
 }
 
 /// The same for programs.
-pub(crate) fn planned_json(planned: PlannedCells) -> String {
+pub(crate) fn planned_json(planned: PlannedCells, memory: Memory) -> String {
     let PlannedCells { n_rows, n_cells, rows_of_largest_cell, n_bytes_on_disk } = planned;
     let object = json!({
         "rows": n_rows, "cells": n_cells, "rows_of_largest_cell": rows_of_largest_cell, "passes": PlannedCells::PASSES,
-        "bytes_on_disk": n_bytes_on_disk,
+        "bytes_on_disk": n_bytes_on_disk, "memory": memory.n_bytes(),
     });
     format!("{object:#}\n")
 }
@@ -141,8 +142,8 @@ pub(crate) fn words(manifest: &Manifest, place: Option<&str>) -> String {
     if let Some(savings) = &manifest.savings {
         line("saved", &saved(savings));
         if let Some(cost) = savings.steer_cost {
-            let times = format!("{cost:.2} times the loss of a release that all columns steer");
-            line("steer", &format!("by common columns alone: {times} (only you are told)"));
+            let times = format!("{cost:.2} times the loss of a release for which all columns decide");
+            line("steer", &format!("only common columns decide who is grouped: {times} (only you are told)"));
         }
     }
     let risk = &manifest.risk;

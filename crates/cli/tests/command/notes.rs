@@ -36,6 +36,24 @@ fn settings_without_effect_are_named() {
 }
 
 #[test]
+fn the_manifest_says_the_effort_that_was_asked_for() {
+    let effort = |settings: &str, flags: &[&str]| {
+        let spec = format!("{settings}{SPEC}");
+        let folder = Folder::with(&[("patients.csv", PATIENTS), ("release.toml", &spec)]);
+        let ran = folder.run(&[&["anonymize", "release.toml", "-o", "out"][..], flags].concat());
+        assert_eq!(ran.code, 0, "{ran}");
+        assert_eq!(folder.run(&["verify", "out", "--against", "release.toml"]).code, 0);
+        let manifest: Value = serde_json::from_str(&folder.read("out/manifest.json")).unwrap();
+        assert_eq!(manifest["notes"], Value::Null);
+        manifest["effort"].clone()
+    };
+    assert_eq!(effort("", &[]), Value::Null);
+    assert_eq!(effort("effort = 3\n", &[]), 3);
+    assert_eq!(effort("effort = 3\n", &["--effort", "5"]), 5);
+    assert_eq!(effort("effort = 3\n", &["--effort", "1"]), Value::Null);
+}
+
+#[test]
 fn persons_of_several_rows_are_told_to_lose_more() {
     let twice: String = PATIENTS.lines().skip(1).map(|row| format!("{row}\n{row}\n")).collect();
     let table = format!("name,age,zip,sex,ward,disease\n{twice}");

@@ -150,7 +150,7 @@ fn disjoint_columns_are_all_wings() {
     let apart = audiences(&[(&["a"], 2), (&["b"], 3)]);
     let made = release(&numbers, &apart, Algorithm::Mondrian);
     assert!(satisfies_all(&numbers, &made, &apart));
-    // Medians give pairs of neighbours and threes of neighbours, as releases apart would.
+    // Median cuts make classes of two and of three neighbours, and so do separate releases.
     assert_eq!(penalty(&made), made.saved.separate.uncertainty_penalty());
     assert!(penalty(&made) < made.saved.union.uncertainty_penalty());
 }

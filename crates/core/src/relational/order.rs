@@ -22,7 +22,7 @@ use crate::encode::{Domain, Encoded, Tree};
 /// Rows of child tables are counted in about this many groups of values, over all columns.
 const GROUPS: usize = 512;
 
-/// A column without a hierarchy is counted above this many thresholds.
+/// A column without a hierarchy has at most this many thresholds. For each one, a person's rows above it are counted.
 const THRESHOLDS: u32 = 15;
 
 /// Weights are whole multiples of one divided by this number.

@@ -263,7 +263,7 @@ proptest! {
                     cluster = joined;
                 }
             }
-            // From the same two trees, and where costs are those of subtrees, no pairing is cheaper than the optimal.
+            // For the same two trees, if costs are those of whole subtrees, no pairing is cheaper than the optimal one.
             if basis == Basis::Subtree {
                 prop_assert!(total[1] <= total[0] + 1e-9);
             }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use kohort_model::spec::{CsvSpec, HierarchySource};
 use kohort_model::{
-    Column, ColumnManifest, CsvManifest, Hierarchy, LabelsManifest, Manifest, Progress, Role, Silent, Table,
+    Column, ColumnManifest, CsvManifest, Hierarchy, LabelsManifest, Manifest, NULL, Progress, Role, Silent, Table,
     TableManifest, ValueType,
 };
 use kohort_verify::{Listing, Reading};
@@ -382,8 +382,17 @@ fn describe(column: &mut Column, entry: &TableManifest) -> Result<(), &'static s
     Ok(())
 }
 
-/// Gives quasi columns the hierarchies of their labels, as far as the manifest tells these.
+/// Gives quasi columns the hierarchies of their labels, as far as the manifest tells these. Other columns must not show values
+/// that the manifest says are coded.
 fn read_hierarchies(table: &mut Table, folder: &Path, entry: &TableManifest) -> Result<(), ReleaseError> {
+    for column in table.columns.iter().filter(|column| column.role != Role::Quasi && !column.notation.codes.are_none())
+    {
+        let is_bad: Vec<bool> = (0..column.texts.len() as u32).map(|id| column.value(id).is_none()).collect();
+        if let Some(row) = column.ids.iter().position(|&id| id != NULL && is_bad[id as usize]) {
+            let (file, column) = (entry.file.clone(), column.name.clone());
+            return Err(ReleaseError::Labels { file, column, first_row: row as u64 + 1 });
+        }
+    }
     for column in table.columns.iter_mut().filter(|column| column.role == Role::Quasi) {
         // If a column was written as bounds, the manifest has no entry for it, only for its bounds, and its labels are
         // ranges.
@@ -406,8 +415,16 @@ pub fn read_manifest_of(folder: &Path) -> Result<Manifest, ReleaseError> {
     read_manifest(folder)
 }
 
-/// Reads the file of a released table for the first time, and gives its quasi and sensitive columns the roles and types that the
-/// manifest says. Distinct texts may take up to `most_bytes` of memory.
+/// Which columns of a released table are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReleasedColumns {
+    /// Those of which something is asked: all but plain ones.
+    Asked,
+    /// All of them.
+    All,
+}
+
+/// Reads columns of a released table for the first time, and gives them the roles and types that the manifest says. Distinct texts may take up to `most_bytes` of memory.
 ///
 /// # Errors
 /// As [`read_release`].
@@ -415,7 +432,7 @@ pub fn count_released(
     folder: &Path,
     manifest: &Manifest,
     entry: &TableManifest,
-    most_bytes: u64,
+    (columns, most_bytes): (ReleasedColumns, u64),
     progress: &dyn Progress,
 ) -> Result<CountedTable, ReleaseError> {
     let path = checked_file(folder, entry)?;
@@ -431,7 +448,7 @@ pub fn count_released(
         return Err(differs("columns"));
     }
     drop(open);
-    let is_counted = |known: &ColumnManifest| known.role != Role::Plain.word();
+    let is_counted = |known: &ColumnManifest| columns == ReleasedColumns::All || known.role != Role::Plain.word();
     let names = entry.columns.iter().filter(|(_, known)| is_counted(known)).map(|(name, _)| name.clone()).collect();
     let mut counted = CountedTable::count(&path, &options, &names, most_bytes, progress)?;
     if counted.n_rows != entry.rows_out {
@@ -471,9 +488,12 @@ fn bounded(table: &Table, position: usize, entry: &TableManifest) -> Result<Opti
         (Some(ColumnManifest::LOWER_BOUND), Some(ColumnManifest::UPPER_BOUND)) => {
             let [low, high] = [position, position + 1].map(|position| &table.columns[position].name);
             let name = low.strip_suffix("_lo").filter(|name| bound_names(name)[1] == *high);
-            name.map(|name| Some(name.to_owned())).ok_or("two bounds have names that don't belong together")
+            name.map(|name| Some(name.to_owned()))
+                .ok_or("two columns of bounds don't have the same name before '_lo' and '_hi'")
         }
-        (Some(ColumnManifest::LOWER_BOUND | ColumnManifest::UPPER_BOUND), _) => Err("a bound has no partner"),
+        (Some(ColumnManifest::LOWER_BOUND | ColumnManifest::UPPER_BOUND), _) => {
+            Err("a column of bounds lacks the other bound beside it")
+        }
         _ => Ok(None),
     }
 }

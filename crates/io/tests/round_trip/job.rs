@@ -20,6 +20,7 @@ pub(crate) fn table_spec(file: &str, names: &[String], csv: CsvSpec) -> TableSpe
         references: None,
         value_type: None,
         hierarchy: None,
+        transform: kohort_model::Transform::default(),
         requirements: Vec::new(),
         sensitive_to: Vec::new(),
     });

@@ -51,7 +51,7 @@ pub(crate) fn check_documents(
     Ok(found)
 }
 
-/// The documents of the folder, if there are any: for those who can't compare them.
+/// The documents that are in the folder.
 pub(crate) fn written_documents(release: &Path) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
     let mut written = Vec::new();
     for name in DOCUMENTS {
@@ -63,6 +63,13 @@ pub(crate) fn written_documents(release: &Path) -> Result<Vec<(&'static str, Vec
         }
     }
     Ok(written)
+}
+
+/// Says that the documents of a release can't be compared, because its rows may not fit into memory; `None` without documents.
+pub(crate) fn not_compared_in_parts(release: &Path) -> Result<Option<String>, Error> {
+    let names: Vec<String> = written_documents(release)?.into_iter().map(|(name, _)| name.to_owned()).collect();
+    let text = || format!("{} can't be compared in parts; verify without a limit on memory", names.join(", "));
+    Ok((!names.is_empty()).then(text))
 }
 
 /// The version that made a report, if it is one.

@@ -27,7 +27,8 @@ pub(super) fn readme(report: &ReleaseReport, manifest: &Manifest, tables: &[Tabl
                 counted(report.persons.n_in, "person", "persons")
             )
         ),
-        "Every cell is true, but cells of the generalized columns may be coarser than what was known:".to_owned(),
+        "Every cell is true of its row, but cells of the generalized columns may be coarser than what was known:"
+            .to_owned(),
     ];
     lines.extend(cells_in_words(manifest, tables));
     if manifest.register.as_ref().is_some_and(|join| join.sensitive_groups > 0) {
@@ -96,7 +97,21 @@ fn cells_in_words(manifest: &Manifest, tables: &[Table]) -> Vec<String> {
             );
         }
     }
-    lines.into_iter().map(|(form, columns)| format!("- {}: {form}.", listed(&columns))).collect()
+    let forms = lines.into_iter().map(|(form, columns)| format!("- {}: {form}.", listed(&columns)));
+    let of_tables = manifest.tables.iter().flat_map(|entry| &entry.columns);
+    forms.chain(of_tables.filter_map(|(name, known)| changed_in_words(name, known))).collect()
+}
+
+/// How the values of a column were changed before classes were made.
+fn changed_in_words(name: &str, known: &ColumnManifest) -> Option<String> {
+    let changes = [
+        known.top.as_ref().map(|top| format!(">= {top} stands for every value from {top} on")),
+        known.bottom.as_ref().map(|bottom| format!("<= {bottom} stands for every value up to {bottom}")),
+        known.rounded.as_ref().map(|base| format!("values were rounded to multiples of {base}")),
+        known.truncated.as_ref().map(|_| "dates were moved to the first day of their period".to_owned()),
+    ];
+    let changes: Vec<String> = changes.into_iter().flatten().collect();
+    (!changes.is_empty()).then(|| format!("- {name}: {}.", listed(&changes)))
 }
 
 /// The tables and their columns as a Frictionless Data Package.
@@ -188,8 +203,10 @@ fn field(name: &str, known: &ColumnManifest) -> Value {
     set("name", json!(name));
     let is_label = known.role == Role::Quasi.word();
     let value_type = ValueType::from_word(&known.value_type);
+    // Coded ends such as `>= 120` are no numbers and no dates.
+    let is_coded = known.top.is_some() || known.bottom.is_some();
     let kind = match value_type {
-        _ if is_label => "string",
+        _ if is_label || is_coded => "string",
         Some(ValueType::Integer) => "integer",
         Some(ValueType::Decimal | ValueType::Float) => "number",
         Some(ValueType::Date) => "date",

@@ -378,7 +378,8 @@ fn threats(page: &mut Page, report: &ReleaseReport) {
             .collect();
         protected.push(format!("What a class tells about '{column}' is bounded by {}.", asked.join(", ")));
     }
-    protected.push("Every released cell is true: values are made coarser, never changed.".to_owned());
+    protected.push("Every released cell is true of its row: values are made coarser, and coded or rounded where the manifest says so, but never \
+         invented.".to_owned());
     page.list(protected);
     page.subheading("Not protected");
     let mut open = vec![

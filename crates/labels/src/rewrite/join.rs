@@ -126,7 +126,7 @@ impl JoinThroughPairs {
         Ok(Some(joined))
     }
 
-    /// A join that reads the left side last. `join_type` is the type of the join whose right side is the left side.
+    /// A join that reads the left side last: it becomes the right input, so `join_type` is given for swapped inputs.
     fn last(&self, sides: &Sides, join_type: JoinType, condition: Option<Expr>) -> Result<LogicalPlanBuilder> {
         let keys = (vec![Column::new(Some(PAIRS), LABEL)], vec![sides.left.column.clone()]);
         LogicalPlanBuilder::from(self.reached(sides)?).join(sides.left.plan.clone(), join_type, keys, condition)

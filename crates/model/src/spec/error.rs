@@ -70,7 +70,7 @@ pub enum SpecErrorKind {
     /// Two names of one requirement.
     #[error("l and p are two names of the same requirement")]
     LAndP,
-    /// Leftovers are to be suppressed, but nobody may be.
+    /// Persons who fit into no class are to be left out, but the spec does not allow that anybody is left out.
     #[error("\"suppress\" needs a max_suppressed above 0")]
     SuppressWithoutLimit,
     /// Blocks of persons, but no column that names the person.
@@ -94,6 +94,24 @@ pub enum SpecErrorKind {
     /// A type or hierarchy on a column that is neither quasi nor sensitive.
     #[error("a column that is {role} is not generalized, so it takes neither a type nor a hierarchy")]
     NotGeneralized { role: Role },
+    /// Two ways of making cells coarser.
+    #[error("a column is rounded or truncated, not both")]
+    RoundAndTruncate,
+    /// A change of cells that are not released.
+    #[error("cells of a column that is {role} can't be changed: they are not released, or join tables")]
+    TransformOnRole { role: Role },
+    /// A change that is not defined for the type of the column.
+    #[error("'{key}' does not fit a column of type {value_type}")]
+    TransformOnType { key: &'static str, value_type: ValueType },
+    /// Coded values in a column whose labels are made by a rule.
+    #[error("'{key}' can't be combined with a hierarchy that is made by rule")]
+    CodeWithRule { key: &'static str },
+    /// Changed cells in a table that is compared with a register.
+    #[error("changes of cells are not available with registers, whose cells would have to be changed alike")]
+    TransformWithRegisters,
+    /// A bound by quantile in a table whose rows are not persons.
+    #[error("a bound by quantile is not available in a child table, because its rows don't say whose they are")]
+    QuantileInChild,
     /// A distance with nothing to measure.
     #[error("a distance is given without t")]
     DistanceWithoutT,
@@ -312,6 +330,20 @@ impl SpecErrorKind {
             SpecErrorKind::NotGeneralized { .. } => {
                 "give the column role \"quasi\" or \"sensitive\", or take type and hierarchy out"
             }
+            SpecErrorKind::RoundAndTruncate => "keep round for numbers, truncate for dates",
+            SpecErrorKind::TransformOnRole { .. } => {
+                "take it out, or give the column role \"quasi\", \"sensitive\" or \"plain\""
+            }
+            SpecErrorKind::TransformOnType { .. } => {
+                "round is for numbers, truncate for dates, top and bottom for numbers, dates and timestamps"
+            }
+            SpecErrorKind::CodeWithRule { .. } => {
+                "take the hierarchy out, so that the column is released as ranges; or name a file with leaves such as '>= 120'"
+            }
+            SpecErrorKind::TransformWithRegisters => {
+                "change the cells of both files beforehand, or release without a register"
+            }
+            SpecErrorKind::QuantileInChild => "name the bound by its value, for example top = 120",
             SpecErrorKind::DistanceWithoutT => "add for example t = 0.2, or take the distance out",
             SpecErrorKind::DistanceWithoutHierarchy => {
                 "add for example hierarchy = \"disease.csv\", or use distance \"equal\" or \"ordered\""

@@ -226,6 +226,7 @@ fn grow(name: String, draft: &TableDraft, parent: Option<&Grown>, own_k: Option<
         references: None,
         value_type: None,
         hierarchy: None,
+        transform: kohort_model::Transform::default(),
         sensitive_to: Vec::new(),
         requirements: asked
             .iter()

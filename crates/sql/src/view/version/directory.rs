@@ -287,7 +287,7 @@ impl Directory {
         }
     }
 
-    /// For each class, whether all of its rows are there.
+    /// For each class, whether all of its rows are among the given ones, each of which is given by its class.
     pub(in crate::view) fn complete(&self, class_of_row: &[u32]) -> Vec<bool> {
         let mut n_rows = vec![0; self.classes.len()];
         class_of_row.iter().filter(|&&class| class != DENIED).for_each(|&class| n_rows[class as usize] += 1);
