@@ -11,6 +11,7 @@ pub(crate) mod external;
 pub(crate) mod hierarchy;
 pub(crate) mod init;
 pub(crate) mod man;
+pub(crate) mod report;
 pub(crate) mod schema;
 pub(crate) mod verify;
 
@@ -29,6 +30,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Check(command) => (command.run(), command.counting.output()),
         Command::Audit(command) => (command.run(), command.counting.output()),
         Command::Verify(command) => (command.run(), command.counting.output()),
+        Command::Report(command) => (command.run().map(|()| Verdict::Done), command.output()),
         Command::Explore(command) => (command.run(), command.counting.output()),
         Command::Estimate(command) => (command.run().map(|()| Verdict::Done), command.output()),
         Command::Hierarchy(command) => (command.run().map(|()| Verdict::Done), Output::Words),

@@ -87,7 +87,7 @@ pub fn estimate(
 }
 
 /// Estimates from the tables of a release.
-fn estimate_from(
+pub(crate) fn estimate_from(
     manifest: &Manifest,
     tables: &[Table],
     conditions: &[Condition],

@@ -55,6 +55,7 @@
 //! | release a table that is larger than memory | [`Job::write_in_cells`], [`Job::plan_in_cells`]; [`Job::too_large_for`] tells whether it is |
 //! | count a table or a release that is larger than memory | [`Check::file_within`], [`verify_within`], [`verify_against_within`] |
 //! | count a release again, as its readers or its publisher | [`verify`], [`verify_against`] |
+//! | report on a release to people who sign it | [`report`](report()), [`write_report`]; with figures for the owner alone [`report_against`] |
 //! | measure any table, also another tool's output | [`Check`] |
 //! | read several releases of the same persons together | [`Audit`] |
 //! | estimate counts from a release | [`estimate`](estimate()) |
@@ -87,6 +88,7 @@ mod manifest;
 mod memory;
 mod previous;
 mod release;
+mod report;
 mod suggest;
 mod totals;
 mod verification;
@@ -109,6 +111,7 @@ pub use make::make_hierarchy;
 pub use manifest::sensitive_columns;
 pub use memory::Memory;
 pub use release::Release;
+pub use report::{report, report_against, write_owner_report, write_report};
 pub use suggest::{Setting, Suggestion, Suggestions, suggest, suggest_batches};
 pub use totals::TotalChange;
 pub use verification::{

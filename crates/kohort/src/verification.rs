@@ -29,6 +29,7 @@ use crate::manifest::{
     requirements,
 };
 use crate::previous::Previous;
+use crate::report::{check_documents, written_documents};
 pub use within::{verify_against_within, verify_within};
 
 /// The result of counting a release again.
@@ -93,10 +94,39 @@ pub fn verify(release: impl AsRef<Path>) -> Result<Verification, Error> {
 pub fn verify_with(release: impl AsRef<Path>, progress: &dyn Progress) -> Result<Verification, Error> {
     let release = release.as_ref();
     let (manifest, tables) = read_release(release, progress)?;
+    let mut verification = count_read(release, manifest, &tables, progress)?;
+    compare_documents(&mut verification, release, &tables)?;
+    Ok(verification)
+}
+
+/// Counts tables of a release that were read. The documents in its folder are not looked at.
+pub(crate) fn count_read(
+    release: &Path,
+    manifest: Manifest,
+    tables: &[Table],
+    progress: &dyn Progress,
+) -> Result<Verification, Error> {
     let mut notes = Vec::new();
-    let counted = count_alone(release, &manifest, &tables, &mut notes)?;
+    let counted = count_alone(release, &manifest, tables, &mut notes)?;
     let wrong = claims_beyond_limit(&manifest);
     judge(Compared { manifest, counted, private: None }, notes, wrong, progress)
+}
+
+/// Compares the documents of a release with what was counted in its files alone. If something else is wrong, the documents only
+/// repeat it.
+fn compare_documents(verification: &mut Verification, release: &Path, tables: &[Table]) -> Result<(), Error> {
+    if verification.verdict == Verdict::NotMet {
+        return Ok(());
+    }
+    let found = check_documents(release, verification, tables)?;
+    if !found.wrong.is_empty() {
+        verification.verdict = Verdict::NotMet;
+    } else if !found.not_compared.is_empty() {
+        verification.verdict = Verdict::InPart;
+    }
+    verification.wrong.extend(found.wrong);
+    verification.not_counted.extend(found.not_compared);
+    Ok(())
 }
 
 /// Counts a release again, in persons, and checks that it is a truthful recoding of the private tables of a job.
@@ -119,7 +149,16 @@ pub fn verify_against_with(
     let mut wrong = Vec::new();
     let against = Against { release: release.as_ref(), job };
     let compared = against.count(&mut wrong, progress)?;
-    judge(compared, Vec::new(), wrong, progress)
+    let mut verification = judge(compared, Vec::new(), wrong, progress)?;
+    // The documents say what the files alone show, so these are counted once more.
+    if verification.verdict != Verdict::NotMet && !written_documents(against.release)?.is_empty() {
+        let alone = verify_with(against.release, progress)?;
+        if alone.verdict == Verdict::NotMet {
+            verification.verdict = Verdict::NotMet;
+            verification.wrong = alone.wrong;
+        }
+    }
+    Ok(verification)
 }
 
 /// Compares what the manifest claims with what was counted.
@@ -493,7 +532,7 @@ pub(crate) fn claim_reports(claims: &ClaimFindings) -> Vec<Report> {
 }
 
 /// The counts of the private table, as if its quasi columns were released unchanged.
-fn measure_before<'a>(original: &Table, asked: impl Into<Asked<'a>>) -> Result<Findings, Error> {
+pub(crate) fn measure_before<'a>(original: &Table, asked: impl Into<Asked<'a>>) -> Result<Findings, Error> {
     measure(original, &original.with_role(Role::Quasi), &[], asked)
         .map_err(|violations| Error::NotMet(violation_reports(&violations.0)))
 }

@@ -12,6 +12,7 @@ use kohort::{
     CellForm, Check, Error, Existing, Format, Job, Memory, Pass, PlannedCells, Progress, Requirement, Silent, Verdict,
     WriteOptions, verify, verify_against, verify_against_within, verify_within,
 };
+use kohort_io::DOCUMENTS;
 use kohort_testkit::corpus;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
@@ -76,10 +77,11 @@ fn left_behind(folder: &Path) -> Vec<String> {
     names.filter(|name| name.starts_with(".kohort")).collect()
 }
 
+/// The files of a release but its manifest and its documents, which a release made in cells does not have.
 fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<(PathBuf, Vec<u8>)> = paths
-        .filter(|path| !path.ends_with("manifest.json"))
+        .filter(|path| ![&["manifest.json"], &DOCUMENTS[..]].concat().iter().any(|name| path.ends_with(name)))
         .map(|path| (path.file_name().unwrap().into(), fs::read(&path).unwrap()))
         .collect();
     files.sort();
@@ -533,6 +535,13 @@ fn a_release_that_is_verified_in_parts_has_the_findings_of_one_in_memory() {
         let format = Format::ALL[dice.below(Format::ALL.len() as u64) as usize];
         let options = WriteOptions { format: Some(format), existing: Existing::Refuse };
         job.anonymize().unwrap().write_with(&out, options, &Silent).unwrap();
+        let memory = Memory::bytes(1 << 30);
+        let with_documents = verify_within(&out, memory, &Silent).unwrap();
+        assert_eq!(with_documents.verdict, Verdict::InPart, "documents can't be compared in parts");
+        assert!(with_documents.not_counted.iter().any(|note| note.contains("report.html")));
+        for name in DOCUMENTS {
+            fs::remove_file(out.join(name)).unwrap();
+        }
         let in_memory = verify(&out).unwrap();
         let memory = Memory::bytes(1 << 30).rows_per_cell(1 + dice.below(n_rows));
         let in_parts = verify_within(&out, memory, &Silent).unwrap();

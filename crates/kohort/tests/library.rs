@@ -98,7 +98,7 @@ fn a_hierarchy_in_memory_stands_in_for_a_file() {
     };
     assert_eq!(csv(&release), csv(&expected));
     assert_eq!(release.findings().k, release.manifest().achieved.k);
-    assert_eq!(release.findings().smallest_classes[0].0, release.manifest().achieved.k);
+    assert_eq!(release.findings().class_sizes[0].0, release.manifest().achieved.k);
 }
 
 #[test]

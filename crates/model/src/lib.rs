@@ -22,6 +22,7 @@ mod note;
 mod progress;
 pub mod register;
 mod release;
+pub mod report;
 mod requirement;
 mod role;
 pub mod schema;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{BOTTOM, CHARACTER, FIRST, SECOND, TOP, WIDTH, escaped, line, number, open, text, ticks};
+use super::{BOTTOM, CHARACTER, FIRST, Frame, SECOND, TOP, escaped, line, number, open, text, ticks};
 
 /// The height of the plot itself.
 const HEIGHT: f64 = 260.0;
@@ -56,14 +56,15 @@ pub fn curves(title: &str, x_unit: &str, y_unit: &str, curves: &[Curve]) -> Stri
     let (x_axis, y_axis) = (axis(most(|point| point.x)), axis(most(|point| point.y)));
     let last = |axis: &[f64]| axis.last().copied().unwrap_or(1.0);
     let begin = TOP + LEGEND * curves.len() as f64 + 12.0;
-    let (right, end) = (WIDTH - 40.0, begin + HEIGHT);
+    let width = Frame::Wide.width();
+    let (right, end) = (width - 40.0, begin + HEIGHT);
     let x = |value: f64| LEFT + (right - LEFT) * value.max(0.0) / last(&x_axis);
     let y = |value: f64| end - HEIGHT * value.max(0.0) / last(&y_axis);
-    let mut svg = open(title, end + BOTTOM);
+    let mut svg = open(title, (width, end + BOTTOM));
     for (position, curve) in curves.iter().enumerate() {
         let at = TOP + LEGEND * position as f64;
         stroke(&mut svg, &[(0.0, at), (22.0, at)], position);
-        let most_characters = ((WIDTH - 30.0) / CHARACTER) as usize;
+        let most_characters = ((width - 30.0) / CHARACTER) as usize;
         text(&mut svg, (28.0, at + 4.0), "start", &curve.name.chars().take(most_characters).collect::<String>());
     }
     for tick in &y_axis {

@@ -43,6 +43,7 @@ mod count;
 mod findings;
 mod joined;
 mod limit;
+mod looks;
 #[cfg(test)]
 mod oracle;
 mod origins;
@@ -75,6 +76,7 @@ pub use joined::{
     AskedOfJoin, ToldApart, verify_joined, verify_joined_against, verify_joined_alone, verify_joined_written,
 };
 pub use limit::{SuppressionLimit, too_many_rows_left_out};
+pub use looks::common_looks;
 pub use reading::listing::{Listing, ListingErrorKind};
 pub use reading::meaning::key_print;
 pub use reading::{RangeEnd, Reading, ShownLabel};
@@ -86,8 +88,8 @@ pub use single::measure::{measure, verify_alone};
 pub use single::release::verify_release;
 pub use single::written::verify_written;
 pub use tables::{
-    LinkKind, ReleasedLink, TablesAgainst, measure_tables, verify_tables, verify_tables_against, verify_tables_alone,
-    verify_tables_written,
+    LinkKind, ReleasedLink, TablesAgainst, measure_tables, persons_of_rows, verify_tables, verify_tables_against,
+    verify_tables_alone, verify_tables_written,
 };
 pub use transformed::{Transformed, verify_transformed};
 pub use verified::{Verifiable, Verified};

@@ -198,7 +198,12 @@ impl Anonymize {
         let written = job.write_in_cells(path, *options, memory, bars)?;
         bars.clear();
         let only_publisher = OnlyPublisher { listed: written.own_values_listed, ..OnlyPublisher::default() };
-        self.report(&written.manifest, target, &only_publisher)
+        self.report(&written.manifest, target, &only_publisher)?;
+        terminal::note(&format!(
+            "the release has no report, because it was made in cells; to make one in memory: kohort report {}",
+            path.display()
+        ));
+        Ok(())
     }
 
     /// Prints what was done.

@@ -22,6 +22,7 @@ fn every_command_has_help() {
         "hierarchy show",
         "hierarchy make",
         "init",
+        "report",
         "schema",
         "explain",
         "completions",
@@ -87,6 +88,7 @@ fn manual_pages_are_printed_and_written_one_per_command() {
         "kohort-hierarchy-show",
         "kohort-init",
         "kohort-man",
+        "kohort-report",
         "kohort-schema",
         "kohort-verify",
     ];

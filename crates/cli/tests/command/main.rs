@@ -22,6 +22,7 @@ mod many_tables;
 mod memory;
 mod notes;
 mod register;
+mod report;
 mod republication;
 mod risks;
 mod runner;

@@ -45,7 +45,7 @@ fn students() -> Folder {
     ])
 }
 
-fn released() -> Folder {
+pub(crate) fn released() -> Folder {
     let folder = students();
     let ran = folder.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");

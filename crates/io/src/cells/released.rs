@@ -208,7 +208,7 @@ impl<'s> ReleasedCells<'s> {
         };
         let sha256 = sha256_of_file(&path).map_err(WriteError::io(&path))?;
         let file = WrittenFile { name, sha256, n_rows: self.n_rows, csv, columns };
-        Ok(StagedCells { staged: partial.staged(vec![file], findings), sizes: self.sizes, shown: released })
+        Ok(StagedCells { staged: partial.staged(vec![file], findings, Vec::new()), sizes: self.sizes, shown: released })
     }
 
     /// A private table and its release that have only a few rows, in which every text and label occurs that the file shows and

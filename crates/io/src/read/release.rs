@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use kohort_model::spec::{CsvSpec, HierarchySource};
 use kohort_model::{
-    Column, ColumnManifest, CsvManifest, Hierarchy, LabelsManifest, Manifest, NULL, Progress, Role, Table,
+    Column, ColumnManifest, CsvManifest, Hierarchy, LabelsManifest, Manifest, NULL, Progress, Role, Silent, Table,
     TableManifest, ValueType,
 };
 use kohort_verify::{Listing, Reading};
@@ -27,6 +27,10 @@ use crate::{ErrorClass, InputFormat};
 
 /// The file of a release folder that describes all others.
 pub(super) const MANIFEST: &str = "manifest.json";
+
+/// The files of a release folder that explain it. They follow from the manifest and the tables, so the manifest does not name
+/// them, and whoever verifies a release makes them again and compares.
+pub const DOCUMENTS: [&str; 4] = ["README.txt", "datapackage.json", "report.html", "report.json"];
 
 /// What is wrong with a release folder.
 #[derive(Debug, thiserror::Error)]
@@ -218,7 +222,8 @@ fn check_contents(folder: &Path, manifest: &Manifest) -> Result<(), ReleaseError
         Some(LabelsManifest::Hierarchy { file, .. }) => file.as_deref(),
         _ => None,
     });
-    let named: Vec<&str> = tables.iter().map(|table| table.file.as_str()).chain(listings).chain([MANIFEST]).collect();
+    let known = listings.chain([MANIFEST]).chain(DOCUMENTS);
+    let named: Vec<&str> = tables.iter().map(|table| table.file.as_str()).chain(known).collect();
     let is_named = |name: &std::ffi::OsString| name.to_str().is_some_and(|name| named.contains(&name));
     match names.into_iter().find(|name| !is_named(name)) {
         None => Ok(()),
@@ -326,9 +331,37 @@ fn read_entry(
     Ok(table)
 }
 
+/// Gives the tables of a release, which were read back after they were written, the roles, types and hierarchies that a reader
+/// of the manifest finds.
+///
+/// # Errors
+/// If the manifest does not describe the tables.
+pub(crate) fn as_readers_see(
+    read_back: Vec<Table>,
+    folder: &Path,
+    manifest: &Manifest,
+) -> Result<Vec<Table>, ReleaseError> {
+    let is_bound = |column: &ColumnManifest| column.role == ColumnManifest::LOWER_BOUND;
+    if manifest.tables.iter().flat_map(|entry| entry.columns.values()).any(is_bound) {
+        // Readers compose labels from the bounds as the file spells them.
+        let entries = manifest.tables.iter();
+        return entries.map(|entry| read_entry(folder, &folder.join(MANIFEST), entry, None, &Silent)).collect();
+    }
+    let mut tables = read_back;
+    for (table, entry) in tables.iter_mut().zip(&manifest.tables) {
+        let bad_manifest = |message: &str| ReleaseError::BadManifest {
+            path: folder.join(MANIFEST),
+            message: format!("table '{}': {message}", entry.name),
+        };
+        table.columns.iter_mut().try_for_each(|column| describe(column, entry).map_err(bad_manifest))?;
+        read_hierarchies(table, folder, entry)?;
+    }
+    Ok(tables)
+}
+
 /// Gives a column the role and type that the manifest says.
 fn describe(column: &mut Column, entry: &TableManifest) -> Result<(), &'static str> {
-    let known = &entry.columns[&column.name];
+    let known = entry.columns.get(&column.name).ok_or("a column is missing")?;
     column.role = match known.role.as_str() {
         ColumnManifest::LOWER_BOUND | ColumnManifest::UPPER_BOUND => Role::Quasi,
         role => role.parse().map_err(|()| "a column has an unknown role")?,

@@ -14,6 +14,7 @@ use crate::error::{Error, Report, violation_reports};
 use crate::in_parts::{BothTables, ComparedInParts, compare_in_parts, count_in_parts};
 use crate::job::limit_of;
 use crate::memory::Memory;
+use crate::report::not_compared_in_parts;
 
 /// Does the same as [`crate::verify_with`] for a release that may be larger than memory. Rows wait encrypted in the folder for temporary
 /// files.
@@ -45,6 +46,7 @@ pub fn verify_within(
     };
     let found = found.and_then(|found| if found.unmet.is_empty() { Ok(found) } else { Err(Violations(found.unmet)) });
     let wrong = claims_beyond_limit(&manifest);
+    notes.extend(not_compared_in_parts(release)?);
     judge(Compared { manifest, counted: found, private: None }, notes, wrong, progress)
 }
 
@@ -90,7 +92,8 @@ pub fn verify_against_within(
     if progress.is_cancelled() {
         return Err(Error::Cancelled);
     }
-    judge(compared?, Vec::new(), wrong, progress)
+    let notes = not_compared_in_parts(release)?.into_iter().collect();
+    judge(compared?, notes, wrong, progress)
 }
 
 /// Counts persons, and compares rows with the private table.

@@ -13,6 +13,7 @@ use std::fs;
 use std::path::Path;
 
 use kohort::{Error, Job, Manifest, Memory, Silent, Verification};
+use kohort_io::DOCUMENTS;
 use kohort_model::Role;
 use kohort_testkit::mutations::cells::changed_cells;
 use kohort_testkit::mutations::claims::{changed_claims, is_below};
@@ -376,6 +377,53 @@ fn the_release_itself_is_accepted_and_the_oracle_agrees_with_its_manifest() {
                 let wrong: Vec<String> = wrong.iter().map(show).collect();
                 assert!(wrong.is_empty(), "{}: {wrong:#?}\n{:#}", kind.name, released.manifest);
             }
+        }
+    }
+}
+
+#[test]
+fn every_change_of_a_document_is_found() {
+    for kind in Kind::all().into_iter().chain([Kind::beside_an_earlier_one()]) {
+        let released = Released::with_documents(&kind);
+        let out = released.folder().join("out");
+        for mode in [Mode::FilesAlone, Mode::Against] {
+            let outcome = verify(released.folder(), mode);
+            assert!(matches!(outcome, Outcome::Accepted(_)), "{} {mode:?}: {outcome:?}", kind.name);
+        }
+        let path = out.join("report.json");
+        let original = fs::read(&path).unwrap();
+        let report: Value = serde_json::from_slice(&original).unwrap();
+        let mut n_changes = 0;
+        for change in changed_claims(&report) {
+            // A report of another version is not compared, and the verifier says so.
+            if change.key == "kohort" {
+                continue;
+            }
+            fs::write(&path, change.manifest.to_string()).unwrap();
+            let outcome = verify(released.folder(), Mode::FilesAlone);
+            let Outcome::Rejected(messages) = outcome else {
+                panic!("{}: {}: {}: {outcome:?}", kind.name, change.key, change.name)
+            };
+            assert!(messages.iter().any(|message| message.contains("report.json")), "{messages:?}");
+            n_changes += 1;
+        }
+        assert!(n_changes > 300, "{}: {n_changes}", kind.name);
+        fs::write(&path, &original).unwrap();
+        for name in DOCUMENTS {
+            let path = out.join(name);
+            let original = fs::read(&path).unwrap();
+            for changed in [original[..original.len() / 2].to_vec(), [&original[..], b"."].concat(), Vec::new()] {
+                fs::write(&path, changed).unwrap();
+                for mode in [Mode::FilesAlone, Mode::Against] {
+                    let outcome = verify(released.folder(), mode);
+                    assert!(matches!(outcome, Outcome::Rejected(_)), "{}: {name}: {outcome:?}", kind.name);
+                }
+            }
+            // A release without a document is as true as with it.
+            fs::remove_file(&path).unwrap();
+            let outcome = verify(released.folder(), Mode::FilesAlone);
+            assert!(matches!(outcome, Outcome::Accepted(_)), "{}: without {name}: {outcome:?}", kind.name);
+            fs::write(&path, &original).unwrap();
         }
     }
 }

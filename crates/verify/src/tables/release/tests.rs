@@ -58,7 +58,7 @@ fn the_paper_s_release_is_verified() {
     let findings = verified.findings();
     assert_eq!((findings.rows, findings.persons, findings.classes, findings.k), (22, 4, 2, 2));
     assert_eq!(findings.counted, Counted::Persons);
-    assert_eq!(findings.smallest_classes, [(2, 2)]);
+    assert_eq!(findings.class_sizes, [(2, 2)]);
     assert_eq!((findings.highest_risk, findings.average_risk), (0.5, 0.5));
     assert_eq!(findings.suppressed, Some(Suppressed { rows: 4, persons: 0 }));
     let found: Vec<_> = findings.tables.iter().map(|table| (table.rows, table.classes, table.k)).collect();
