@@ -52,7 +52,7 @@ proptest! {
         with_task(&rows, k, |task| {
             let loss = |repacks: u32| task.loss(&LeastLoss { repacks }.partition(task).unwrap().to_lists());
             let losses = [0, 1, 2, 5].map(loss);
-            prop_assert!(losses.is_sorted_by(|less, more| *more <= less + 1e-6), "{losses:?}");
+            prop_assert!(losses.is_sorted_by(|fewer, more| *more <= fewer + 1e-6), "{losses:?}");
             Ok(())
         })?;
     }
