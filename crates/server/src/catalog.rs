@@ -192,6 +192,8 @@ fn functions_of(user: &str) -> Vec<ScalarUDF> {
     ] {
         functions.push(always(name, TypeSignature::Exact(of), says));
     }
+    // There are no such locks, so there is nothing to unlock. Connection pools of asyncpg call it.
+    functions.push(always("pg_advisory_unlock_all", TypeSignature::Nullary, ScalarValue::Utf8(Some(String::new()))));
     let plain_or_pretty = [vec![oid.clone()], vec![oid, truth]].map(TypeSignature::Exact).to_vec();
     functions.push(always("pg_get_viewdef", TypeSignature::OneOf(plain_or_pretty), no_text));
     functions

@@ -19,7 +19,6 @@ use std::time::Duration;
 
 use datafusion::config::ConfigOptions;
 use futures::FutureExt;
-use kohort_sql::parser::parse;
 use kohort_sql::{Role, Session};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::{EmptyQueryResponse, ReadyForQuery, TransactionStatus};
@@ -173,15 +172,7 @@ impl Connection {
                 self.set(name, Some(value), SettingScope::Session)?;
                 continue;
             }
-            let name = name.to_lowercase();
-            let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.');
-            if !is_name || !name.starts_with("kohort.") {
-                return Err(AnswerError::fatal("42704", "there is no such setting"));
-            }
-            let set = format!("SET {name} = '{}'", value.replace('\'', "''"));
-            for parsed in parse(&set).map_err(kohort_sql::SqlError::from)? {
-                self.session.run(parsed).await?;
-            }
+            self.set_view_option(name, value, SettingScope::Session).await?;
         }
         Ok(())
     }
@@ -388,7 +379,7 @@ impl Connection {
 
     /// Replaces a query for keys that can't be planned by an empty answer.
     async fn answer_keys(&mut self, request: &mut Request) {
-        if let Request::Rows(parsed) = request
+        if let Request::Rows(parsed) | Request::Declare { query: parsed, .. } = request
             && let Some(nothing) = PgCatalog::nothing_for(parsed)
             && self.session.describe(parsed).await.is_err()
         {

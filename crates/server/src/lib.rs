@@ -37,6 +37,7 @@ mod request;
 mod rows;
 mod scram;
 pub mod server;
+mod setting_calls;
 mod settings;
 pub mod tls;
 mod wire;

@@ -9,16 +9,19 @@ use bytes::{Buf, Bytes};
 use chrono::{DateTime, Days, NaiveDate, NaiveTime};
 use datafusion::sql::parser::Statement as DFStatement;
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, ExactNumberInfo, Expr, LimitClause, Statement as SqlStatement, TimezoneInfo, Value,
+    Array, CastKind, DataType, ExactNumberInfo, Expr, LimitClause, Statement as SqlStatement, TimezoneInfo, Value,
     visit_expressions, visit_expressions_mut,
 };
-use kohort_sql::parser::{Parsed, Statement};
+use kohort_sql::parser::{MOST_ELEMENTS, Parsed, Statement, array_in_braces, spell_arrays_in};
 use pgwire::api::Type;
 
 use crate::error::{AnswerError, ErrorMessage};
 
 /// The largest number of parameters.
 const MOST: usize = 1000;
+
+/// Bytes that an element of an array counts beside its text, because it becomes an expression of its own.
+const PER_ELEMENT: usize = 64;
 
 /// The number of parameters of a statement.
 pub(crate) fn count(parsed: &Parsed) -> Result<usize, AnswerError> {
@@ -72,7 +75,10 @@ pub(crate) fn substitute(parsed: &mut Parsed, literals: &[Expr], most_bytes: usi
     });
     match missing {
         Some(name) => Err(AnswerError::statement("42P02", format!("there is no parameter {name}"))),
-        None => Ok(()),
+        None => {
+            spell_arrays_in(statement);
+            Ok(())
+        }
     }
 }
 
@@ -99,6 +105,7 @@ fn length(literal: &Expr) -> usize {
         Expr::Value(value) => of_value(&value.value),
         Expr::TypedString(typed) => of_value(&typed.value.value),
         Expr::Cast { expr, .. } | Expr::UnaryOp { expr, .. } | Expr::Nested(expr) => length(expr),
+        Expr::Array(array) => array.elem.iter().map(|element| length(element) + PER_ELEMENT).sum(),
         _ => 0,
     }
 }
@@ -154,6 +161,79 @@ fn position(name: &str) -> Option<usize> {
     name.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
 }
 
+/// The parameters that are compared with as arrays: those of `x = ANY ($1)`, by position.
+pub(crate) fn arrays(parsed: &Parsed) -> Vec<usize> {
+    let mut arrays = Vec::new();
+    if let Some(statement) = sql(parsed) {
+        let _ = visit_expressions(statement, |expression| {
+            if let Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } = expression {
+                arrays.extend(placeholder(within(right)).and_then(position));
+            }
+            ControlFlow::<()>::Continue(())
+        });
+    }
+    arrays
+}
+
+/// The expression inside parentheses.
+fn within(expression: &Expr) -> &Expr {
+    match expression {
+        Expr::Nested(inner) => within(inner),
+        expression => expression,
+    }
+}
+
+/// The type of the elements of an array; `None` for other types.
+fn element(of: &Type) -> Option<&'static Type> {
+    static ARRAYS: [(Type, Type); 13] = [
+        (Type::BOOL_ARRAY, Type::BOOL),
+        (Type::INT2_ARRAY, Type::INT2),
+        (Type::INT4_ARRAY, Type::INT4),
+        (Type::INT8_ARRAY, Type::INT8),
+        (Type::FLOAT4_ARRAY, Type::FLOAT4),
+        (Type::FLOAT8_ARRAY, Type::FLOAT8),
+        (Type::NUMERIC_ARRAY, Type::NUMERIC),
+        (Type::TEXT_ARRAY, Type::TEXT),
+        (Type::VARCHAR_ARRAY, Type::VARCHAR),
+        (Type::BPCHAR_ARRAY, Type::BPCHAR),
+        (Type::DATE_ARRAY, Type::DATE),
+        (Type::TIMESTAMP_ARRAY, Type::TIMESTAMP),
+        (Type::TIMESTAMPTZ_ARRAY, Type::TIMESTAMPTZ),
+    ];
+    ARRAYS.iter().find(|(array, _)| array == of).map(|(_, element)| element)
+}
+
+/// An array of these elements.
+fn array(elem: Vec<Expr>) -> Expr {
+    Expr::Array(Array { elem, named: true })
+}
+
+/// Reads PostgreSQL's binary array of one dimension.
+fn binary_array(value: &mut Bytes, of: &Type) -> Option<Vec<Expr>> {
+    let (n_dimensions, _has_nulls, _element) =
+        (value.try_get_i32().ok()?, value.try_get_i32().ok()?, value.try_get_u32().ok()?);
+    if n_dimensions == 0 {
+        return Some(Vec::new());
+    }
+    let n_elements = usize::try_from(value.try_get_i32().ok()?).ok()?;
+    let _first = value.try_get_i32().ok()?;
+    // Each element has at least its length.
+    if n_dimensions != 1 || n_elements > MOST_ELEMENTS.min(value.len() / 4) {
+        return None;
+    }
+    let mut elements = Vec::with_capacity(n_elements);
+    for _ in 0..n_elements {
+        elements.push(match value.try_get_i32().ok()? {
+            -1 => Expr::value(Value::Null),
+            length => {
+                let length = usize::try_from(length).ok().filter(|&length| length <= value.len())?;
+                of_binary(value.split_to(length), of)?
+            }
+        });
+    }
+    Some(elements)
+}
+
 /// Converts a client's value to a literal.
 ///
 /// # Errors
@@ -173,6 +253,9 @@ pub(crate) fn literal(value: Option<&Bytes>, of: &Type, format: i16, position: u
 
 /// A NULL of a type, to find out the columns of a statement.
 pub(crate) fn null_of(of: &Type) -> Expr {
+    if let Some(of) = element(of) {
+        return array(vec![null_of(of)]);
+    }
     let data_type = match *of {
         Type::BOOL => DataType::Boolean,
         Type::INT2 => DataType::SmallInt(None),
@@ -190,6 +273,13 @@ pub(crate) fn null_of(of: &Type) -> Expr {
 }
 
 fn of_text(value: &str, of: &Type) -> Option<Expr> {
+    if let Some(of) = element(of) {
+        let element = |text: Option<String>| match text {
+            Some(text) => of_text(&text, of),
+            None => Some(Expr::value(Value::Null)),
+        };
+        return array_in_braces(value)?.into_iter().map(element).collect::<Option<_>>().map(array);
+    }
     match *of {
         Type::BOOL => match value.trim().to_lowercase().as_str() {
             "t" | "true" | "on" | "yes" | "1" => Some(Expr::value(Value::Boolean(true))),
@@ -213,6 +303,10 @@ fn of_text(value: &str, of: &Type) -> Option<Expr> {
 }
 
 fn of_binary(mut value: Bytes, of: &Type) -> Option<Expr> {
+    if let Some(of) = element(of) {
+        let elements = binary_array(&mut value, of)?;
+        return value.is_empty().then(|| array(elements));
+    }
     let literal = match *of {
         Type::BOOL => Expr::value(Value::Boolean(value.try_get_u8().ok()? != 0)),
         Type::INT2 => number(value.try_get_i16().ok()?.to_string()),
@@ -326,7 +420,13 @@ mod tests {
         assert_eq!(in_text("it's", &Type::TEXT).as_deref(), Some("'it''s'"));
         assert_eq!(in_text("1;DROP", &Type::INT4), None);
         assert_eq!(in_text("1.5; --", &Type::NUMERIC), None);
-        assert_eq!(in_text("{1,2}", &Type::INT4_ARRAY), None);
+        assert_eq!(in_text("{1,-2,NULL}", &Type::INT4_ARRAY).as_deref(), Some("ARRAY[1, -2, NULL]"));
+        assert_eq!(in_text("{a,\"b,c\"}", &Type::TEXT_ARRAY).as_deref(), Some("ARRAY['a', 'b,c']"));
+        assert_eq!(in_text("{1;DROP}", &Type::INT4_ARRAY), None);
+        let texts = b"\0\0\0\x01\0\0\0\x01\0\0\0\x19\0\0\0\x02\0\0\0\x01\0\0\0\x01a\xff\xff\xff\xff";
+        assert_eq!(binary(texts, &Type::TEXT_ARRAY).as_deref(), Some("ARRAY['a', NULL]"));
+        assert_eq!(binary(&texts[..texts.len() - 1], &Type::TEXT_ARRAY), None);
+        assert_eq!(binary(b"\0\0\0\x01\0\0\0\0\0\0\0\x19\x7f\xff\xff\xff\0\0\0\x01", &Type::TEXT_ARRAY), None);
         assert_eq!(binary(b"\xff\xff\xff\xfb", &Type::INT4).as_deref(), Some("-5"));
         assert_eq!(binary(b"\xff\xff\xff", &Type::INT4), None);
         assert_eq!(binary(b"\0\0\0\0\x01", &Type::INT4), None);

@@ -11,6 +11,7 @@ use kohort_sql::parser::{AccessStatement, Parsed, Statement, StatementText, Stat
 
 use crate::catalog::PgCatalog;
 use crate::error::AnswerError;
+use crate::setting_calls;
 use crate::settings::{SettingScope, Settings, text_of};
 
 /// A statement for a connection.
@@ -58,6 +59,13 @@ pub(crate) enum Request {
         name: String,
         max_rows: Option<usize>,
     },
+    /// Passes over rows of a cursor.
+    Move {
+        name: String,
+        max_rows: Option<usize>,
+    },
+    /// A query without tables that reads or sets settings.
+    Configure(Box<Parsed>),
     CloseCursor(Option<String>),
     /// Prepares a statement.
     Prepare {
@@ -108,6 +116,9 @@ impl Request {
     fn of(parsed: Parsed, catalog: &PgCatalog, settings: &Settings) -> Result<Request, AnswerError> {
         let sql = match &parsed.statement {
             Statement::Sql(sql) => sql.as_ref(),
+            Statement::Move { cursor, direction } => {
+                return Ok(Request::Move { name: cursor.clone(), max_rows: fetched(direction)? });
+            }
             own => {
                 let tag = own_tag(own);
                 let parsed = Box::new(parsed);
@@ -133,6 +144,9 @@ impl Request {
             DFStatement::CopyTo(_) => return Ok(Request::Change { parsed: Box::new(parsed), tag: "COPY" }),
         };
         Ok(match statement {
+            SqlStatement::Query(query) if setting_calls::calls_of(query).is_some() => {
+                Request::Configure(Box::new(parsed))
+            }
             SqlStatement::Query(_) => match catalog.rewrite(statement, &parsed.text.written) {
                 Some(rewritten) => Request::Rows(Box::new(of_query(rewritten, parsed.text.clone()))),
                 None => Request::Rows(Box::new(parsed)),
@@ -171,7 +185,9 @@ impl Request {
                 [declared] if declared.declare_type == Some(DeclareType::Cursor) && declared.names.len() == 1 => {
                     let name = declared.names[0].value.clone();
                     let Some(query) = declared.for_query.clone() else { return Err(unsupported("this DECLARE")) };
-                    let query = of_query(SqlStatement::Query(query), parsed.text.clone());
+                    let query = SqlStatement::Query(query);
+                    let query = catalog.rewrite(&query, &query.to_string()).unwrap_or(query);
+                    let query = of_query(query, parsed.text.clone());
                     Request::Declare { name, query: Box::new(Parsed { pair: parsed.pair.clone(), ..query }) }
                 }
                 _ => return Err(unsupported("this DECLARE")),
@@ -188,6 +204,10 @@ impl Request {
             ),
             SqlStatement::Discard { object_type: DiscardObject::ALL } => Request::DiscardAll,
             SqlStatement::Discard { .. } => Request::Nothing("DISCARD"),
+            // Nobody can LISTEN, so there is nothing to end.
+            SqlStatement::UNLISTEN { .. } => Request::Nothing("UNLISTEN"),
+            SqlStatement::LISTEN { .. } => return Err(unsupported("LISTEN")),
+            SqlStatement::NOTIFY { .. } => return Err(unsupported("NOTIFY")),
             SqlStatement::Insert(_) => Request::Change { parsed: Box::new(parsed), tag: "INSERT 0" },
             SqlStatement::Update(_) => Request::Change { parsed: Box::new(parsed), tag: "UPDATE" },
             SqlStatement::Delete(_) => Request::Change { parsed: Box::new(parsed), tag: "DELETE" },
@@ -203,7 +223,8 @@ impl Request {
     /// The statement, if it can have parameters.
     pub(crate) fn parsed(&self) -> Option<&Parsed> {
         match self {
-            Request::Rows(parsed) | Request::Command { parsed, .. } | Request::Change { parsed, .. } => Some(parsed),
+            Request::Rows(parsed) | Request::Configure(parsed) => Some(parsed),
+            Request::Command { parsed, .. } | Request::Change { parsed, .. } => Some(parsed),
             Request::Declare { query, .. } => Some(query),
             _ => None,
         }
@@ -211,7 +232,8 @@ impl Request {
 
     pub(crate) fn parsed_mut(&mut self) -> Option<&mut Parsed> {
         match self {
-            Request::Rows(parsed) | Request::Command { parsed, .. } | Request::Change { parsed, .. } => Some(parsed),
+            Request::Rows(parsed) | Request::Configure(parsed) => Some(parsed),
+            Request::Command { parsed, .. } | Request::Change { parsed, .. } => Some(parsed),
             Request::Declare { query, .. } => Some(query),
             _ => None,
         }
@@ -289,7 +311,7 @@ fn fetched(direction: &FetchDirection) -> Result<Option<usize>, AnswerError> {
         FetchDirection::All | FetchDirection::ForwardAll => Some(None),
         _ => None,
     };
-    rows.ok_or_else(|| unsupported("FETCH in this direction"))
+    rows.ok_or_else(|| unsupported("FETCH or MOVE in this direction"))
 }
 
 fn unsupported(what: &str) -> AnswerError {

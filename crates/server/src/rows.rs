@@ -116,6 +116,22 @@ impl Rows {
         }
     }
 
+    /// Passes over at most this many rows, and returns their number.
+    pub(crate) async fn skip(&mut self, max_rows: Option<usize>) -> Result<u64, AnswerError> {
+        let mut n_skipped = 0;
+        while max_rows.is_none_or(|max_rows| n_skipped < max_rows) {
+            let left = max_rows.map_or(usize::MAX, |max_rows| max_rows - n_skipped);
+            let Some(batch) = self.next_batch().await? else { break };
+            let n_rows = batch.num_rows().min(left);
+            if n_rows < batch.num_rows() {
+                self.rest = Some(batch.slice(n_rows, batch.num_rows() - n_rows));
+            }
+            n_skipped += n_rows;
+        }
+        self.keep()?;
+        Ok(n_skipped as u64)
+    }
+
     /// The next rows, with the columns that were described to the client.
     async fn next_batch(&mut self) -> Result<Option<RecordBatch>, AnswerError> {
         if let Some(rest) = self.rest.take() {

@@ -40,6 +40,9 @@ enum Takes {
     Noted(&'static [&'static str], &'static str),
     /// One of these words, in upper or lower case.
     OneOf(&'static [&'static str]),
+    /// The name of one of these encodings. Only letters and digits count, as in PostgreSQL: asyncpg writes `'utf-8'`
+    /// with quotes.
+    Encoding(&'static [&'static str]),
     /// A time, in milliseconds unless it has a unit.
     Time,
 }
@@ -49,12 +52,13 @@ const LEVELS: &[&str] = &["read uncommitted", "read committed", "repeatable read
 const MESSAGES: &[&str] = &["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"];
 
 /// The settings: name, default, and accepted values.
-const KNOWN: [(&str, &str, Takes); 27] = [
+const KNOWN: [(&str, &str, Takes); 29] = [
     ("application_name", "", Takes::Anything),
     ("bytea_output", "hex", Takes::OneOf(&["hex"])),
-    ("client_encoding", "UTF8", Takes::OneOf(&["utf8", "utf-8", "unicode"])),
+    ("client_encoding", "UTF8", Takes::Encoding(&["utf8", "unicode"])),
     ("client_min_messages", "notice", Takes::Word(MESSAGES)),
     ("datestyle", "ISO, MDY", Takes::OneOf(&["iso", "iso, mdy", "iso, dmy", "iso, ymd"])),
+    ("default_table_access_method", "heap", Takes::Nothing),
     ("default_transaction_isolation", "read committed", Takes::Word(LEVELS)),
     ("default_transaction_read_only", "off", Takes::Truth),
     ("extra_float_digits", "1", Takes::Noted(&["1", "2", "3"], "numbers are always written with full precision")),
@@ -63,6 +67,7 @@ const KNOWN: [(&str, &str, Takes); 27] = [
     ("integer_datetimes", "on", Takes::Nothing),
     ("intervalstyle", "postgres", Takes::OneOf(&["postgres"])),
     ("is_superuser", "off", Takes::Nothing),
+    ("jit", "off", Takes::Noted(&["off", "false"], "this server has no just-in-time compiler")),
     ("lock_timeout", "0", Takes::Time),
     ("max_identifier_length", "63", Takes::Nothing),
     ("row_security", "on", Takes::Noted(&["on", "true"], "this server has no row security")),
@@ -252,6 +257,13 @@ impl Settings {
                 true => initial.to_owned(),
                 false => return Err(wrong().hint(&format!("the only possible value is {initial}")).into()),
             },
+            (Takes::Encoding(known), Some(value)) => {
+                let letters = value.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
+                match known.contains(&letters.as_str()) {
+                    true => initial.to_owned(),
+                    false => return Err(wrong().hint(&format!("the only possible value is {initial}")).into()),
+                }
+            }
             (Takes::Time, Some(value)) => {
                 let time = milliseconds(value).ok_or_else(wrong)?;
                 let longest = self.longest.of(name);
@@ -310,7 +322,7 @@ impl Settings {
 }
 
 /// A boolean in one of PostgreSQL's spellings.
-fn truth(text: &str) -> Option<bool> {
+pub(crate) fn truth(text: &str) -> Option<bool> {
     match text.to_lowercase().as_str() {
         "on" | "true" | "yes" | "1" | "t" => Some(true),
         "off" | "false" | "no" | "0" | "f" => Some(false),
@@ -390,7 +402,9 @@ mod tests {
         ] {
             assert!(settings.set(name, Some(value), SettingScope::Session).unwrap().is_some(), "{name}");
         }
-        assert_eq!(settings.set("client_encoding", Some("utf-8"), SettingScope::Session).unwrap(), None);
+        for name in ["utf-8", "'utf-8'", "UTF8", "unicode"] {
+            assert_eq!(settings.set("client_encoding", Some(name), SettingScope::Session).unwrap(), None, "{name}");
+        }
         assert_eq!(settings.get("Client_Encoding"), Some("UTF8"));
         assert_eq!(settings.get("transaction isolation level"), Some("read committed"));
         assert_eq!(settings.get("nothing"), None);

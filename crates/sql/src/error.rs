@@ -39,6 +39,8 @@ pub enum SqlError {
     Access(#[from] AccessError),
     #[error("this engine has no users")]
     NoAccounts,
+    #[error("{what}: cursors are for clients of kohort-serve")]
+    NoCursors { what: &'static str },
     #[error(transparent)]
     Postgres(#[from] PostgresError),
     #[error("analysts may not run this statement: {what}")]
@@ -133,6 +135,8 @@ pub enum SqlError {
     OutOfRange,
     #[error("division by zero")]
     DivisionByZero,
+    #[error("a subquery that stands for one value has more than one row")]
+    SeveralRows,
     #[error("a column that must have a value was given none")]
     NoValue,
     #[error("the query could make more than {} KB of values per row", .most / 1024)]
@@ -202,6 +206,7 @@ impl SqlError {
             SqlError::NotInTransaction => {
                 text("COMMIT or ROLLBACK first, or turn autocommit on if your driver begins transactions by itself")
             }
+            SqlError::NoCursors { .. } => text("a query shows all of its rows at once here"),
             SqlError::NoDataFolder => text("start with --data FOLDER"),
             SqlError::NotStored { .. } => text("CREATE TABLE makes one"),
             SqlError::InUse { view, .. } => Some(format!("DROP ANONYMIZATION_VIEW {view} first")),
@@ -231,6 +236,7 @@ impl SqlError {
             SqlError::TooSlow => text("compare shorter texts, with simpler patterns, or fewer of them at once"),
             SqlError::OutOfRange => text("compute with DOUBLE or DECIMAL, e.g. sum(CAST(x AS DECIMAL(38, 0)))"),
             SqlError::DivisionByZero => text("NULLIF(x, 0) makes a zero NULL"),
+            SqlError::SeveralRows => text("use IN, max(x) or LIMIT 1"),
             SqlError::NoValue => text("DESCRIBE tells which columns take NULL"),
             SqlError::NoWorker { .. } => text("the server's user may start too few processes, or memory is short"),
             SqlError::StatementFault { .. } => text("please report the place it names"),
@@ -261,6 +267,7 @@ impl SqlError {
                     let what = wrong_value(problem).unwrap_or_else(|| kind_of(&error).to_owned());
                     SqlError::Running { what }
                 }
+                DataFusionError::Execution(message) if message.starts_with(MANY_ROWS) => SqlError::SeveralRows,
                 _ => SqlError::Running { what: kind_of(&error).to_owned() },
             },
             ours => ours,
@@ -374,6 +381,9 @@ fn downcast<E: std::error::Error + Into<SqlError> + 'static>(error: External) ->
     error.downcast::<E>().map(|own| (*own).into())
 }
 
+/// DataFusion's words for a subquery that stands for one value and has several rows.
+const MANY_ROWS: &str = "Scalar subquery returned more than one row";
+
 /// Whether NULL was to be put into a column that must have a value. The name of the column is not known here.
 fn is_missing_value(problem: &ArrowError) -> bool {
     let ArrowError::InvalidArgumentError(text) = problem else { return false };
@@ -408,8 +418,57 @@ fn wrong_value(problem: &ArrowError) -> Option<String> {
     }
 }
 
-/// DataFusion's message without a backtrace.
+/// DataFusion's message without a backtrace. If it dumps a part of the syntax tree, only the name of that part.
 fn first_line(error: &DataFusionError) -> String {
     let message = error.strip_backtrace();
-    message.lines().next().unwrap_or_default().to_owned()
+    let line = message.lines().next().unwrap_or_default();
+    match (error.find_root(), dumped(line)) {
+        (DataFusionError::NotImplemented(_) | DataFusionError::Plan(_), Some(part)) => {
+            format!("{part} is not supported")
+        }
+        _ => line.to_owned(),
+    }
+}
+
+/// The name, as SQL writes it, of the first part of the syntax tree that a message dumps: `CREATE POLICY` for
+/// `CreatePolicy { name: ... }`.
+fn dumped(message: &str) -> Option<String> {
+    let open = message.find(" { ").or_else(|| message.find("("))?;
+    let is_tree = message[open..].starts_with(" { ") || message[open..].starts_with("(Ident");
+    let name = message[..open].rsplit([' ', ':', '\'']).next()?;
+    let is_variant = name.starts_with(|first: char| first.is_ascii_uppercase())
+        && name.chars().all(|part| part.is_ascii_alphanumeric())
+        && name.chars().any(|part| part.is_ascii_lowercase());
+    if !is_tree || !is_variant {
+        return None;
+    }
+    let mut spelled = String::new();
+    for part in name.chars() {
+        if part.is_ascii_uppercase() && !spelled.is_empty() {
+            spelled.push(' ');
+        }
+        spelled.push(part.to_ascii_uppercase());
+    }
+    Some(spelled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dump_of_the_syntax_tree_becomes_the_name_of_its_part() {
+        let said = |message: &str| SqlError::from(DataFusionError::NotImplemented(message.to_owned())).to_string();
+        let dump = "Unsupported ast node MatchRecognize { table: Table { name: ObjectName([]) } } in create_relation";
+        assert_eq!(said(dump), "MATCH RECOGNIZE is not supported");
+        assert_eq!(said("SET variant not implemented yet: SetRole { role_name: None }"), "SET ROLE is not supported");
+        let plain = "Temporary tables not supported";
+        assert_eq!(said(plain), format!("This feature is not implemented: {plain}"));
+    }
+
+    #[test]
+    fn a_subquery_of_many_rows_is_told_from_other_failures() {
+        let error = DataFusionError::Execution(MANY_ROWS.to_owned());
+        assert_eq!(SqlError::while_running(error).sqlstate(), "21000");
+    }
 }

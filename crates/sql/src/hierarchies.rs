@@ -48,6 +48,13 @@ enum Dgh {
     Rule(Rule),
 }
 
+/// What a DGH is made of.
+pub(crate) enum Making {
+    Rule(Rule),
+    /// Children and their parents.
+    Pairs(Vec<(String, String)>),
+}
+
 /// A DGH in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HierarchySummary {
@@ -175,6 +182,23 @@ impl Hierarchies {
             Some(Dgh::Rule(rule)) => Some(rule),
             _ => None,
         }
+    }
+
+    /// What a DGH is made of.
+    ///
+    /// # Errors
+    /// If there is no such DGH.
+    pub(crate) fn making(&self, name: &str) -> Result<Making, DghError> {
+        let dgh = self.by_name.get(&name.to_lowercase()).ok_or_else(|| self.unknown(name))?;
+        Ok(match dgh {
+            Dgh::Rule(rule) => Making::Rule(rule.clone()),
+            Dgh::Pairs(pairs) => Making::Pairs(pairs.all()),
+            Dgh::Tree(tree) => {
+                // The first node is the root.
+                let edges = tree.nodes().skip(1);
+                Making::Pairs(edges.map(|(label, parent)| (label.to_owned(), tree.label(parent).to_owned())).collect())
+            }
+        })
     }
 
     /// All DGHs, sorted by name.

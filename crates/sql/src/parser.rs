@@ -3,12 +3,13 @@
 //! The parser works on tokens, never on text, so a `;`, a `PURPOSE` or a comment sign inside a literal has no meaning.
 //! `PURPOSE x RECIPIENT y` at the end of a statement, in either order or either alone, says for which purpose and which
 //! recipient the statement is run. Both words are ordinary names elsewhere (`SELECT purpose p`), so they are read as
-//! that clause only if the statement does not parse otherwise.
+//! that clause only if the statement does not parse otherwise. An `=` may stand before their values, as in the paper.
 //!
 //! # Paper
 //! `[EPS+12]`, sections 3 and 4, figure 5.
 //! # Deviations
-//! Clauses of a view may come in any order, each once. Pairs of a DGH may also be given as rows of `VALUES`.
+//! Clauses of a view may come in any order, each once. Pairs of a DGH may also be given as rows of `VALUES`. The braces
+//! of figure 5 may be written around the columns of a view, or left out.
 
 mod access;
 mod cursor;
@@ -19,11 +20,12 @@ mod hierarchy;
 mod ignored;
 mod source;
 mod structure;
+mod synonyms;
 mod view;
 
 use datafusion::common::TableReference;
 use datafusion::sql::parser::{DFParserBuilder, Statement as DFStatement};
-use datafusion::sql::sqlparser::ast::{Ident, Query, Statement as SqlStatement};
+use datafusion::sql::sqlparser::ast::{FetchDirection, Ident, Query, Statement as SqlStatement};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use kohort_model::spec::HierarchySource;
@@ -41,6 +43,7 @@ use extent::{Extent, check_extent};
 use source::Source;
 pub use source::is_complete;
 pub use structure::StatementText;
+pub use synonyms::{MOST_ELEMENTS, array_in_braces, spell_arrays_in};
 pub use view::{
     Answers, BlockSize, Changes, Clauses, ColumnClause, Departures, PolicyReference, Purposes, ViewStatement,
 };
@@ -119,6 +122,10 @@ pub enum Statement {
     ShowViews,
     /// `SHOW ANONYMIZATION_VIEW ... DRIFT`: the view's information loss now, and after a refresh.
     ShowDrift { view: String },
+    /// `SHOW CREATE ANONYMIZATION_VIEW`: the statement that made a view.
+    ShowCreateView { view: String },
+    /// `SHOW CREATE DGH`: the statements that make a DGH.
+    ShowCreateHierarchy { name: String },
     /// `SHOW DGHS`.
     ShowHierarchies,
     /// `SHOW COMPLIANCE LOG`.
@@ -135,6 +142,8 @@ pub enum Statement {
     ImportPolicy { file: String, table: TableReference, person: Option<String>, k: Option<u32> },
     /// A statement about users and grants.
     Access(AccessStatement),
+    /// `MOVE`: a FETCH that shows no rows.
+    Move { cursor: String, direction: FetchDirection },
 }
 
 /// A statement about users and grants.
@@ -219,15 +228,14 @@ fn parse_statement(source: &Source<'_>, tokens: &[TokenWithSpan]) -> Result<Pars
     }
     let is_utility = cursor.starts_with(&["EXPLAIN", "UTILITY"]);
     let asked = if is_utility { &tokens[2..] } else { tokens };
-    let (statement, pair) = with_pair(asked, |tokens| match is_utility {
+    let (statement, ending) = with_ending(asked, |tokens| match is_utility {
         true => parse_query(tokens, source.end_of(tokens)).map(Statement::ExplainUtility),
         false => parse_sql(tokens, source.end_of(tokens)).map(|sql| Statement::Sql(Box::new(sql))),
     })?;
-    let n_stated = [&pair.purpose, &pair.recipient].into_iter().flatten().count();
-    Ok(Parsed { statement, pair, text: text(2 * n_stated) })
+    Ok(Parsed { statement, pair: ending.pair, text: text(ending.n_tokens) })
 }
 
-/// Parses one of our own statements; `None` for any other. `EXPLAIN UTILITY` is left to [`with_pair`], because it can
+/// Parses one of our own statements; `None` for any other. `EXPLAIN UTILITY` is left to [`with_ending`], because it can
 /// end with a purpose.
 fn parse_own(source: &Source<'_>, cursor: &mut Cursor<'_>) -> Result<Option<Statement>, ParseError> {
     let own = if cursor.starts_with(&["CREATE", "DGH"]) || cursor.starts_with(&["CREATE", "OR", "REPLACE", "DGH"]) {
@@ -259,6 +267,10 @@ fn parse_own(source: &Source<'_>, cursor: &mut Cursor<'_>) -> Result<Option<Stat
         let view = cursor.name("the view's name")?;
         cursor.expect_word("DRIFT")?;
         Statement::ShowDrift { view }
+    } else if cursor.begins(&["SHOW", "CREATE", "ANONYMIZATION_VIEW"], "SHOW CREATE ANONYMIZATION_VIEW patients") {
+        Statement::ShowCreateView { view: cursor.name("the view's name")? }
+    } else if cursor.begins(&["SHOW", "CREATE", "DGH"], "SHOW CREATE DGH zip") {
+        Statement::ShowCreateHierarchy { name: cursor.name("the DGH's name")? }
     } else if cursor.begins(&["SHOW", "DGHS"], "SHOW DGHS") {
         Statement::ShowHierarchies
     } else if cursor.begins(&["SHOW", "COMPLIANCE"], "SHOW COMPLIANCE LOG") {
@@ -276,6 +288,8 @@ fn parse_own(source: &Source<'_>, cursor: &mut Cursor<'_>) -> Result<Option<Stat
         Statement::Backup { file: cursor.text("a file's name in quotes")? }
     } else if cursor.begins(&["IMPORT"], "IMPORT POLICY 'policy.toml' INTO choices") {
         parse_import(cursor)?
+    } else if cursor.starts_with(&["MOVE"]) {
+        parse_move(cursor, source.end_of(cursor.rest()))?
     } else if let Some(statement) = access::parse_access(cursor)? {
         Statement::Access(statement)
     } else {
@@ -308,6 +322,18 @@ fn parse_import(cursor: &mut Cursor<'_>) -> Result<Statement, ParseError> {
     Ok(Statement::ImportPolicy { file, table, person, k })
 }
 
+/// `MOVE 5 FROM cursor`.
+fn parse_move(cursor: &mut Cursor<'_>, end: source::Place) -> Result<Statement, ParseError> {
+    let fetch = parse_sql(&synonyms::as_fetch(cursor.rest()), end)?;
+    if let DFStatement::Statement(fetch) = fetch
+        && let SqlStatement::Fetch { name, direction, into: None, .. } = *fetch
+    {
+        cursor.skip(cursor.rest().len());
+        return Ok(Statement::Move { cursor: name.value, direction });
+    }
+    Err(cursor.expected("MOVE 5 FROM a cursor"))
+}
+
 fn parse_dropped(cursor: &mut Cursor<'_>, what: &str) -> Result<(String, bool), ParseError> {
     let if_exists = cursor.take_word("IF");
     if if_exists {
@@ -316,32 +342,54 @@ fn parse_dropped(cursor: &mut Cursor<'_>, what: &str) -> Result<(String, bool), 
     Ok((cursor.name(what)?, if_exists))
 }
 
-/// Parses all tokens; if that fails, parses without the purpose and recipient at the end.
-fn with_pair<T>(
-    tokens: &[TokenWithSpan],
-    parse: impl Fn(&[TokenWithSpan]) -> Result<T, ParseError>,
-) -> Result<(T, Pair), ParseError> {
-    let as_it_stands = match parse(tokens) {
-        Ok(parsed) => return Ok((parsed, Pair::default())),
-        Err(problem) => problem,
-    };
-    let (rest, pair) = split_pair(tokens);
-    if rest.len() == tokens.len() {
-        return Err(as_it_stands);
-    }
-    parse(rest).map(|parsed| (parsed, pair))
+/// `PURPOSE x RECIPIENT y` at the end of a statement.
+#[derive(Clone, Default)]
+struct Ending {
+    pair: Pair,
+    n_tokens: usize,
 }
 
-/// The tokens before `PURPOSE x RECIPIENT y`, and the purpose and recipient.
-fn split_pair(tokens: &[TokenWithSpan]) -> (&[TokenWithSpan], Pair) {
-    let mut pair = Pair::default();
+/// Parses all tokens. If that fails, parses without the purpose and recipient at the end: without both, then without
+/// the last one, because `WHERE recipient = 'nurse' PURPOSE care` ends with one of them.
+fn with_ending<T>(
+    tokens: &[TokenWithSpan],
+    parse: impl Fn(&[TokenWithSpan]) -> Result<T, ParseError>,
+) -> Result<(T, Ending), ParseError> {
+    let as_it_stands = match parse(tokens) {
+        Ok(parsed) => return Ok((parsed, Ending::default())),
+        Err(problem) => problem,
+    };
+    let mut endings = endings(tokens);
+    let Some(longest) = endings.pop() else { return Err(as_it_stands) };
+    let without = |ending: &Ending| parse(&tokens[..tokens.len() - ending.n_tokens]);
+    let problem = match without(&longest) {
+        Ok(parsed) => return Ok((parsed, longest)),
+        Err(problem) => problem,
+    };
+    for shorter in endings {
+        if let Ok(parsed) = without(&shorter) {
+            return Ok((parsed, shorter));
+        }
+    }
+    Err(problem)
+}
+
+/// The ends of a statement that may be a purpose and a recipient, the longest last.
+fn endings(tokens: &[TokenWithSpan]) -> Vec<Ending> {
+    let mut endings: Vec<Ending> = Vec::new();
     let mut rest = tokens;
-    while let [before @ .., clause, value] = rest {
+    while let [before @ .., value] = rest {
+        let before = match before {
+            [before @ .., equals] if equals.token == Token::Eq => before,
+            before => before,
+        };
         let value = match &value.token {
             Token::Word(word) => &word.value,
             Token::SingleQuotedString(text) => text,
             _ => break,
         };
+        let [before @ .., clause] = before else { break };
+        let mut pair = endings.last().map(|ending| ending.pair.clone()).unwrap_or_default();
         let slot = if cursor::is_word(clause, "PURPOSE") {
             &mut pair.purpose
         } else if cursor::is_word(clause, "RECIPIENT") {
@@ -353,15 +401,33 @@ fn split_pair(tokens: &[TokenWithSpan]) -> (&[TokenWithSpan], Pair) {
             break;
         }
         *slot = Some(value.clone());
+        endings.push(Ending { pair, n_tokens: tokens.len() - before.len() });
         rest = before;
     }
-    (rest, pair)
+    endings
 }
 
+/// Parses a statement of SQL, in our spellings or its own.
 fn parse_sql(tokens: &[TokenWithSpan], end: source::Place) -> Result<DFStatement, ParseError> {
+    let selected = match tokens.first() {
+        Some(first) if cursor::is_word(first, "FETCH") => Some(synonyms::as_fetch(tokens)),
+        _ => synonyms::with_tables_selected(tokens),
+    };
+    let tokens = selected.as_deref().unwrap_or(tokens);
+    let problem = match parse_spelled(tokens, end) {
+        Ok(statement) => return Ok(statement),
+        Err(problem) => problem,
+    };
+    match synonyms::with_equality(tokens) {
+        Some(tokens) => parse_spelled(&tokens, end),
+        None => Err(problem),
+    }
+}
+
+fn parse_spelled(tokens: &[TokenWithSpan], end: source::Place) -> Result<DFStatement, ParseError> {
     let problem = |error| ParseError::from_sql(&error, end);
     let mut parser = DFParserBuilder::new(tokens.to_vec()).with_dialect(&DIALECT).build().map_err(problem)?;
-    let statement = parser.parse_statement().map_err(problem)?;
+    let mut statement = parser.parse_statement().map_err(problem)?;
     let next = parser.parser.peek_token();
     if next.token != Token::EOF {
         return Err(cursor::unexpected(&next, "the end of the statement"));
@@ -369,7 +435,10 @@ fn parse_sql(tokens: &[TokenWithSpan], end: source::Place) -> Result<DFStatement
     let refused = |fault| ParseError::new(tokens.first().map_or(end, |token| token.span.start.into()), fault);
     depth::check_tree(&statement).map_err(refused)?;
     match ignored::find_ignored(&statement) {
-        None => Ok(statement),
+        None => {
+            synonyms::spell_arrays(&mut statement);
+            Ok(statement)
+        }
         Some(clause) => Err(refused(ParseErrorKind::Ignored { clause })),
     }
 }

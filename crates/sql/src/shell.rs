@@ -169,17 +169,23 @@ impl Shell {
         Arc::new(Mutex::new(self.engine.session(role)))
     }
 
-    /// Runs all statements of a text, until one fails. If one can't be parsed, none runs. The time of the first
-    /// statement includes parsing the text.
+    /// Runs all statements of a text, until one fails. If one can't be parsed, none runs. A failure names the line of
+    /// its statement, unless there is only one. The time of the first statement includes parsing the text.
     fn run_text(&self, session: &Arc<Mutex<Session>>, text: &str) -> Result<(), CommandError> {
         let mut start = Instant::now();
         let unread = |problem| self.runtime.block_on(session.lock()).unread(text, problem);
-        for parsed in parser::parse(text).map_err(unread)? {
+        let statements = parser::parse(text).map_err(unread)?;
+        let is_one = statements.len() == 1;
+        for parsed in statements {
+            let line = parsed.text.line;
             let done = self.runtime.block_on(statement::run(session.clone(), parsed, self.format));
             if self.is_timed {
                 terminal::say(&format!("time: {:.6} s\n", start.elapsed().as_secs_f64()));
             }
-            done?;
+            done.map_err(|failure| match is_one {
+                true => failure,
+                false => CommandError { message: format!("line {line}: {}", failure.message), ..failure },
+            })?;
             start = Instant::now();
         }
         Ok(())

@@ -72,6 +72,17 @@ fn the_first_statement_that_fails_is_the_last() {
 }
 
 #[test]
+fn a_failure_names_the_line_of_its_statement() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("setup.sql");
+    std::fs::write(&file, "SELECT 1 AS a;\n-- a comment\n\nSELECT\n  nothing;\nSELECT 2 AS a").unwrap();
+    let output = run(&["--csv", "-f", file.to_str().unwrap()], "");
+    let place = format!("error: {}: line 4: ", file.display());
+    assert!(stderr(&output).starts_with(&place), "{}", stderr(&output));
+    assert!(stderr(&run(&["-c", "SELECT nothing"], "")).starts_with("error: Schema error"));
+}
+
+#[test]
 fn a_file_that_is_not_there_is_wrong_input() {
     let output = run(&["-f", "nowhere.sql"], "");
     assert_eq!(output.status.code(), Some(2));

@@ -4,17 +4,17 @@
 //! distinct labels and values than rows, so the rule first finds the pairs of them that could be equal:
 //!
 //! ```text
-//! left JOIN right ON left.l AVLIKE right.r
+//! left LEFT JOIN right ON left.l AVLIKE right.r
 //!   =>  pairs = DISTINCT l  x  DISTINCT r  WHERE l AVLIKE r
-//!       (pairs JOIN right ON pairs.r = right.r) JOIN left ON pairs.l = left.l
+//!       left LEFT JOIN (pairs JOIN right ON pairs.r = right.r) ON pairs.l = left.l
 //! ```
 //!
-//! The labels that a view shows are known without its rows. So both sides are read after the pairs, and a view builds only
-//! the classes whose labels are in a pair: DataFusion passes the labels to it as a dynamic filter.
+//! The labels that a view shows are known without its rows. So the view is read after the pairs, and builds only the
+//! classes whose labels are in a pair: DataFusion passes the labels to it as a dynamic filter.
 //!
 //! | join | through pairs |
 //! | --- | --- |
-//! | inner | `(pairs JOIN right) JOIN left`; a side whose labels are known comes last |
+//! | inner | itself, with the rows of each view that the pairs leave; [`super::FindPairs`] compares what rows show |
 //! | left, left anti | `left LEFT [ANTI] JOIN (pairs JOIN right)` |
 //! | left semi | `(pairs JOIN right) RIGHT SEMI JOIN left` |
 //! | left mark (EXISTS within OR) | `left LEFT MARK JOIN (pairs JOIN right)` |
@@ -28,8 +28,8 @@
 //! # Deviations
 //! A join that also has a plain key is made by the key, and labels are compared among the rows that share it.
 //! # Cost
-//! A side whose labels are not known beforehand is read twice, and four times in a full join. [`super::FindPairs`] finds
-//! the pairs.
+//! A side whose labels are not known beforehand, or that shows few of them, is read twice, and four times in a full join.
+//! [`super::FindPairs`] finds the pairs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -47,6 +47,7 @@ use crate::meaning::CouldMatch;
 const LEFT: &str = "could be: left";
 const RIGHT: &str = "could be: right";
 const PAIRS: &str = "could be";
+const MET: &str = "could be: met";
 const LABEL: &str = "label";
 const VALUE: &str = "value";
 
@@ -109,13 +110,9 @@ impl JoinThroughPairs {
         let columns = join.schema.columns();
         let kept = |plan: LogicalPlanBuilder| plan.project(columns.iter().cloned().map(Expr::Column))?.build();
         let joined = match join.join_type {
-            JoinType::Inner => {
-                let is_known = |side: &JoinSide| self.labels_of(&side.plan, &side.column).is_some();
-                let sides = if is_known(&sides.right) && !is_known(&sides.left) { sides.swapped() } else { sides };
-                kept(self.last(&sides, JoinType::Inner, condition)?)?
-            }
-            JoinType::LeftSemi => kept(self.last(&sides, JoinType::RightSemi, condition)?)?,
-            JoinType::RightSemi => kept(self.last(&sides.swapped(), JoinType::RightSemi, condition)?)?,
+            JoinType::Inner => return self.reduced(join, sides, filter),
+            JoinType::LeftSemi => kept(self.last(&sides, condition)?)?,
+            JoinType::RightSemi => kept(self.last(&sides.swapped(), condition)?)?,
             JoinType::Left | JoinType::LeftAnti => kept(self.first(&sides, join.join_type, condition)?)?,
             JoinType::Right => kept(self.first(&sides.swapped(), JoinType::Left, condition)?)?,
             JoinType::RightAnti => kept(self.first(&sides.swapped(), JoinType::LeftAnti, condition)?)?,
@@ -126,10 +123,51 @@ impl JoinThroughPairs {
         Ok(Some(joined))
     }
 
-    /// A join that reads the left side last: it becomes the right input, so `join_type` is given for swapped inputs.
-    fn last(&self, sides: &Sides, join_type: JoinType, condition: Option<Expr>) -> Result<LogicalPlanBuilder> {
+    /// An inner join whose views show only rows with a label that meets something; `None` if there is nothing to leave
+    /// out. A view is the right side then, whose rows need not stay in memory.
+    fn reduced(&self, join: &Join, sides: Sides, filter: &Expr) -> Result<Option<LogicalPlan>> {
+        let is_known = |side: &JoinSide| self.labels_of(&side.plan, &side.column).is_some();
+        let leaves_out = |side: &JoinSide| is_known(side) && !is_met(&side.plan);
+        let (left_leaves, right_leaves) = (leaves_out(&sides.left), leaves_out(&sides.right));
+        if !left_leaves && !right_leaves {
+            return Ok(None);
+        }
+        let is_turned = is_known(&sides.left) && !is_known(&sides.right);
+        let right_shows_few = shows_few(&sides.right.plan);
+        let left_shows_few = shows_few(&sides.left.plan) && !right_shows_few;
+        let left = match left_leaves {
+            true => self.met(&sides, right_shows_few)?,
+            false => sides.left.plan.clone(),
+        };
+        let sides = sides.swapped();
+        let right = match right_leaves {
+            true => self.met(&sides, left_shows_few)?,
+            false => sides.left.plan,
+        };
+        let (first, second) = if is_turned { (right, left) } else { (left, right) };
+        let joined = LogicalPlanBuilder::from(first).join_on(second, JoinType::Inner, [filter.clone()])?;
+        let columns = join.schema.columns().into_iter().map(Expr::Column);
+        joined.project(columns)?.build().map(Some)
+    }
+
+    /// The rows of the left side whose label could be equal to a cell of the right side. If the right side shows few of
+    /// the labels that it has, its rows say which.
+    fn met(&self, sides: &Sides, right_shows_few: bool) -> Result<LogicalPlan> {
+        let Sides { left, right, .. } = sides;
+        let mut pairs = self.pairs(sides)?;
+        if right_shows_few && self.labels_of(&right.plan, &right.column).is_some() {
+            let keys = (vec![Column::new(Some(PAIRS), VALUE)], vec![right.column.clone()]);
+            pairs = pairs.join(right.plan.clone(), JoinType::LeftSemi, keys, None)?;
+        }
+        let keys = (vec![Column::new(Some(MET), LABEL)], vec![left.column.clone()]);
+        pairs.alias(MET)?.join(left.plan.clone(), JoinType::RightSemi, keys, None)?.build()
+    }
+
+    /// The rows of the left side that meet one of the right side. The left side is read last.
+    fn last(&self, sides: &Sides, condition: Option<Expr>) -> Result<LogicalPlanBuilder> {
         let keys = (vec![Column::new(Some(PAIRS), LABEL)], vec![sides.left.column.clone()]);
-        LogicalPlanBuilder::from(self.reached(sides)?).join(sides.left.plan.clone(), join_type, keys, condition)
+        let reached = LogicalPlanBuilder::from(self.reached(sides)?);
+        reached.join(sides.left.plan.clone(), JoinType::RightSemi, keys, condition)
     }
 
     /// A join that reads the left side first.
@@ -179,6 +217,12 @@ impl JoinThroughPairs {
 
     /// The rows of the right side, once for each label of the left side that they could be equal to.
     fn reached(&self, sides: &Sides) -> Result<LogicalPlan> {
+        let keys = (vec![Column::new(Some(PAIRS), VALUE)], vec![sides.right.column.clone()]);
+        self.pairs(sides)?.join(sides.right.plan.clone(), JoinType::Inner, keys, None)?.build()
+    }
+
+    /// The pairs of labels of the left side and cells of the right side that could be equal.
+    fn pairs(&self, sides: &Sides) -> Result<LogicalPlanBuilder> {
         let Sides { left, right, function, is_swapped } = sides;
         let lefts = self.distinct(left, LABEL, LEFT)?;
         let rights = self.distinct(right, VALUE, RIGHT)?;
@@ -188,8 +232,7 @@ impl JoinThroughPairs {
             cells.reverse();
         }
         let pairs = LogicalPlanBuilder::from(lefts).join_on(rights, JoinType::Inner, [function.call(cells)])?;
-        let keys = (vec![Column::new(Some(PAIRS), VALUE)], vec![right.column.clone()]);
-        pairs.alias(PAIRS)?.join(right.plan.clone(), JoinType::Inner, keys, None)?.build()
+        pairs.alias(PAIRS)
     }
 
     /// The distinct cells of a side's column, and perhaps labels that it does not hold.
@@ -277,6 +320,37 @@ fn is_side_of_pairs(plan: &LogicalPlan) -> bool {
         LogicalPlan::Projection(projection) => is_side_of_pairs(&projection.input),
         LogicalPlan::Filter(filter) => is_side_of_pairs(&filter.input),
         _ => false,
+    }
+}
+
+/// Whether a plan was already left only the rows that meet something.
+fn is_met(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Join(join) => join.join_type == JoinType::RightSemi && is_alias_of_met(&join.left),
+        LogicalPlan::SubqueryAlias(alias) => is_met(&alias.input),
+        LogicalPlan::Projection(projection) => is_met(&projection.input),
+        LogicalPlan::Filter(filter) => is_met(&filter.input),
+        _ => false,
+    }
+}
+
+fn is_alias_of_met(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::SubqueryAlias(alias) => alias.alias.table() == MET,
+        LogicalPlan::Projection(projection) => is_alias_of_met(&projection.input),
+        LogicalPlan::Filter(filter) => is_alias_of_met(&filter.input),
+        _ => false,
+    }
+}
+
+/// Whether a plan may show only some of the rows of its table.
+fn shows_few(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::TableScan(scan) => !scan.filters.is_empty() || scan.fetch.is_some(),
+        LogicalPlan::SubqueryAlias(alias) => shows_few(&alias.input),
+        LogicalPlan::Projection(projection) => shows_few(&projection.input),
+        LogicalPlan::Sort(sort) => sort.fetch.is_some() || shows_few(&sort.input),
+        _ => true,
     }
 }
 

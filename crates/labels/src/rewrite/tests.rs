@@ -63,8 +63,8 @@ const ZIPS: &str = "88512;885**;88***;*****\n88540;885**;88***;*****\n88541;885*
                     89321;893**;89***;*****\n89344;893**;89***;*****\n";
 const WIDE_ZIPS: &str = "88512;88;*\n88540;88;*\n89321;89;*\n90000;90;*\n";
 
-/// `v` and `w` are protected except for `id` and `ward`; `t` is plain.
-fn patients() -> SessionContext {
+/// `v` and `w` are protected except for `id` and `ward`; `t` is plain. No table is there yet.
+fn without_patients() -> SessionContext {
     let of_v: Meanings = Arc::new([
         None,
         meaning("v", "birth", ValueType::Integer, Some(BIRTHS)),
@@ -78,7 +78,12 @@ fn patients() -> SessionContext {
         meaning("w", "zipcode", ValueType::Text, Some(WIDE_ZIPS)),
         meaning("w", "age", ValueType::Integer, None),
     ]);
-    let context = session(vec![("v", of_v), ("w", of_w)]);
+    session(vec![("v", of_v), ("w", of_w)])
+}
+
+/// The same session with some rows.
+fn patients() -> SessionContext {
+    let context = without_patients();
     let v = RecordBatch::try_from_iter_with_nullable([
         ("id", integers(&[Some(1), Some(2), Some(3), Some(4), Some(5)]), true),
         ("birth", texts(&[Some("1980-1990"), None, Some("1970-1980"), Some("1975"), Some("*")]), true),

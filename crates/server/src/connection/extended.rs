@@ -27,6 +27,7 @@ use crate::parameters;
 use crate::places::{NoPlace, Place};
 use crate::request::Request;
 use crate::rows::{Rows, SentRows, description, fields};
+use crate::setting_calls;
 
 /// The largest number of prepared statements per connection.
 const MOST_STATEMENTS: usize = 1000;
@@ -214,6 +215,10 @@ impl Connection {
         };
         let n_parameters = parameters::count(parsed)?.max(oids.len());
         let is_query = matches!(request, Request::Rows(_));
+        let configured = match request {
+            Request::Configure(parsed) => Some(setting_calls::columns_of(parsed)),
+            _ => None,
+        };
         if is_query && n_parameters == 0 {
             return Ok((Vec::new(), self.columns_of(parsed).await?));
         }
@@ -222,15 +227,17 @@ impl Connection {
         let stated = |position: usize| oids.get(position).copied().filter(|oid| *oid != 0);
         let inferred =
             |position: usize| guessed.as_ref()?.parameters.get(&format!("${}", position + 1)).cloned().flatten();
+        let arrays = parameters::arrays(parsed);
         let type_of = |position: usize| match stated(position) {
             Some(oid) => Type::from_oid(oid)
                 .ok_or_else(|| AnswerError::statement("42704", format!("there is no type with number {oid}"))),
+            None if arrays.contains(&position) => Ok(Type::TEXT_ARRAY),
             None => Ok(inferred(position).map_or(Type::TEXT, |inferred| parameter_type(&inferred))),
         };
         let types: Result<Vec<Type>, AnswerError> = (0..n_parameters).map(type_of).collect();
         let types = types?;
         if !is_query {
-            return Ok((types, None));
+            return Ok((types, configured));
         }
         // The columns may depend on the parameter types that the client states.
         let mut typed = parsed.clone();
@@ -326,6 +333,7 @@ impl Connection {
                 let schema = match &portal.state {
                     PortalState::Rows(rows) => Some(rows.schema()),
                     PortalState::Ready(Some(request)) => match request.as_ref() {
+                        Request::Configure(_) => portal.schema.clone(),
                         Request::Rows(_) | Request::Show(_) | Request::Health => {
                             self.start(&name).await?;
                             self.stay_open(&name)?;
@@ -370,6 +378,19 @@ impl Connection {
         Ok(())
     }
 
+    /// Starts the query of a portal that was bound and not run yet, so that FETCH and MOVE find its rows.
+    pub(super) async fn start_bound(&mut self, name: &str) -> Result<(), AnswerError> {
+        let is_query = |portal: &Portal| match &portal.state {
+            PortalState::Ready(Some(request)) => matches!(request.as_ref(), Request::Rows(_)),
+            _ => false,
+        };
+        if self.portals.get(name).is_some_and(is_query) {
+            self.start(name).await?;
+            self.stay_open(name)?;
+        }
+        Ok(())
+    }
+
     pub(super) async fn execute(&mut self, name: &str, max_rows: usize) -> Result<(), AnswerError> {
         let portal = self.portals.get_mut(name).ok_or_else(|| no_portal(name))?;
         match &portal.state {
@@ -377,7 +398,10 @@ impl Connection {
                 return Ok(self.wire.put(&PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()))?);
             }
             PortalState::Ready(Some(request))
-                if matches!(**request, Request::Rows(_) | Request::Show(_) | Request::Health) =>
+                if matches!(
+                    **request,
+                    Request::Rows(_) | Request::Configure(_) | Request::Show(_) | Request::Health
+                ) =>
             {
                 self.start(name).await?;
             }

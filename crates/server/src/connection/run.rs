@@ -1,5 +1,6 @@
 //! Runs one request, which returns rows or a command tag.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{AsArray, RecordBatch, StringArray};
@@ -37,6 +38,9 @@ impl Connection {
     pub(super) async fn run_simply(&mut self, request: Request) -> Result<(), AnswerError> {
         self.check_transaction(request.ends_transaction())?;
         self.check_read_only(&request)?;
+        if let Request::Fetch { name, .. } | Request::Move { name, .. } = &request {
+            self.start_bound(name).await?;
+        }
         if let Request::Fetch { name, max_rows } = &request {
             return self.fetch(name, *max_rows, DescribedAnswer::Yes).await;
         }
@@ -122,6 +126,14 @@ impl Connection {
             Request::Fetch { name, max_rows } => {
                 self.fetch(&name, max_rows, DescribedAnswer::No).await?;
                 return Ok(Answer::Done(String::new()));
+            }
+            Request::Move { name, max_rows } => {
+                let rows = rows_of_cursor(&mut self.portals, &name, self.session.revocations())?;
+                format!("MOVE {}", rows.skip(max_rows).await?)
+            }
+            Request::Configure(parsed) => {
+                let stream = self.configure(&parsed).await?;
+                return self.rows(stream, described, formats);
             }
             Request::CloseCursor(None) => {
                 self.portals.retain(|_, portal| !portal.is_declared());
@@ -240,12 +252,7 @@ impl Connection {
         max_rows: Option<usize>,
         described: DescribedAnswer,
     ) -> Result<(), AnswerError> {
-        let portal = self.portals.get_mut(name).ok_or_else(|| no_cursor(name))?;
-        if portal.is_timed_out() {
-            return Err(timed_out(name));
-        }
-        let rows = portal.rows().ok_or_else(|| no_cursor(name))?;
-        check_revocations(rows, self.session.revocations())?;
+        let rows = rows_of_cursor(&mut self.portals, name, self.session.revocations())?;
         if described == DescribedAnswer::Yes {
             self.wire.put(&PgWireBackendMessage::RowDescription(rows.description()))?;
         }
@@ -295,6 +302,21 @@ pub(super) fn check_revocations(rows: &Rows, now: u64) -> Result<(), AnswerError
     }
     let refusal = ErrorMessage::new("42501", "grants have changed since this query was started");
     Err(refusal.hint("run the query again").into())
+}
+
+/// The rows of a cursor that are left, if the login may still read them.
+fn rows_of_cursor<'p>(
+    portals: &'p mut HashMap<String, Portal>,
+    name: &str,
+    revocations: u64,
+) -> Result<&'p mut Rows, AnswerError> {
+    let portal = portals.get_mut(name).ok_or_else(|| no_cursor(name))?;
+    if portal.is_timed_out() {
+        return Err(timed_out(name));
+    }
+    let rows = portal.rows().ok_or_else(|| no_cursor(name))?;
+    check_revocations(rows, revocations)?;
+    Ok(rows)
 }
 
 fn no_cursor(name: &str) -> AnswerError {

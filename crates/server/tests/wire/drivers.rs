@@ -1,4 +1,4 @@
-//! Drivers: psycopg, SQLAlchemy, pgjdbc, tokio-postgres.
+//! Drivers: psycopg, asyncpg, SQLAlchemy, pandas, pgjdbc, tokio-postgres.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -57,6 +57,99 @@ with psycopg.connect(url) as c:
     let grants = "[('ann', 'SELECT ON seen'), ('ann', 'PURPOSE care RECIPIENT nurse')]";
     let named = "{'count': 4, '?column?': 1}\n{'count': 8}\n";
     assert_eq!(said, format!("(4,)\n(4,)\nTrue\n{types}\n{types}\n{wards}\n42P01\n{grants}\n('ok',)\n{named}"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn asyncpg_connects_prepares_and_keeps_pools() {
+    let served = serve(PEOPLE).await;
+    let said = run_python(&served, r#"
+import asyncio, asyncpg, os
+async def main():
+    pool = await asyncpg.create_pool(host="127.0.0.1", port=int(os.environ["PORT"]), user="ann", database="kohort",
+                                     password=os.environ["PGPASSWORD"], min_size=1, max_size=1)
+    async with pool.acquire() as c:
+        print(await c.fetchval("SELECT count(*) FROM seen WHERE ward = $1", "north"))
+        print(tuple(await c.fetchrow("SELECT 1::int, 2.5::double, 'a', true, DATE '2024-01-02', "
+                                     "TIMESTAMP '2024-01-02 03:04:05', 1.25::decimal(5,2), NULL")))
+        await c.execute("SET kohort.purpose = 'care'")
+        print(await c.fetchrow("SELECT current_setting('kohort.purpose') AS p, set_config('kohort.recipient', $1, false)",
+                               "nurse"))
+        async with c.transaction():
+            cursor = await c.cursor("SELECT ward FROM seen ORDER BY ward")
+            print(await cursor.forward(3), [r["ward"] for r in await cursor.fetch(2)])
+            print([r["ward"] async for r in c.cursor("SELECT ward FROM seen ORDER BY ward", prefetch=3)])
+        try:
+            await c.fetch("SELECT * FROM people")
+        except asyncpg.UndefinedTableError as e:
+            print(e.sqlstate)
+        try:
+            await c.fetch("SELECT current_setting('no.such')")
+        except asyncpg.UndefinedObjectError as e:
+            print(e.sqlstate)
+    # The next holder of the connection has none of these settings.
+    async with pool.acquire() as c:
+        print(repr(await c.fetchval("SELECT current_setting('kohort.purpose')")))
+    await pool.close()
+asyncio.run(main())
+"#).await;
+    let types =
+        "(1, 2.5, 'a', True, datetime.date(2024, 1, 2), datetime.datetime(2024, 1, 2, 3, 4, 5), Decimal('1.25'), None)";
+    let wards = "['north', 'north', 'north', 'north', 'south', 'south', 'south', 'south']";
+    let settings = "<Record p='care' set_config='nurse'>";
+    assert_eq!(said, format!("4\n{types}\n{settings}\n3 ['north', 'south']\n{wards}\n42P01\n42704\n''\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pandas_reads_in_chunks_through_a_cursor_of_the_server() {
+    let served = serve(PEOPLE).await;
+    let said = run_python(
+        &served,
+        r#"
+import os, pandas, sqlalchemy as sa
+engine = sa.create_engine(f"postgresql+psycopg://ann@127.0.0.1:{os.environ['PORT']}/kohort")
+with engine.connect().execution_options(stream_results=True) as c:
+    print([len(f) for f in pandas.read_sql("SELECT ward, illness FROM seen ORDER BY ward", c, chunksize=3)])
+    print([len(f) for f in pandas.read_sql("seen", c, chunksize=3)])
+    print(sorted(pandas.concat(pandas.read_sql_table("seen", c, chunksize=5))["ward"]))
+"#,
+    )
+    .await;
+    let wards = "['north', 'north', 'north', 'north', 'south', 'south', 'south', 'south']";
+    assert_eq!(said, format!("[3, 3, 2]\n[3, 3, 2]\n{wards}\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn psycopg_moves_and_tells_faults_apart() {
+    let served = serve(PEOPLE).await;
+    let said = run_python(
+        &served,
+        r#"
+import os, psycopg
+url = f"host=127.0.0.1 port={os.environ['PORT']} user=ann dbname=kohort"
+with psycopg.connect(url, autocommit=True) as c:
+    with c.transaction(), c.cursor(name="some") as s:
+        s.execute("SELECT ward FROM seen ORDER BY ward")
+        s.scroll(3)
+        print(s.fetchmany(2), c.execute("MOVE ALL IN some").statusmessage, s.fetchall())
+    print(len(c.execute("TABLE seen").fetchall()), c.execute("TABLE seen ORDER BY ward LIMIT 1", prepare=True).rowcount)
+    for sql in ["SELECT 1 / 0", "SELECT 1 / (x - x) FROM (VALUES (1)) AS n(x)", "SELECT 1.5 % 0", "SELECT 1 % (x - x) FROM (VALUES (1)) AS n(x)",
+                "SELECT sum(1 / (x - 3)) FROM generate_series(1, 9) AS n(x)",
+                "SELECT (SELECT ward FROM seen)", "SELECT * FROM seen WHERE ward = (SELECT ward FROM seen)",
+                "SELECT * FROM seen PIVOT (count(*) FOR ward IN ('north'))"]:
+        try:
+            print(c.execute(sql).fetchall())
+        except psycopg.Error as e:
+            print(e.sqlstate, e.diag.message_primary)
+"#,
+    )
+    .await;
+    let moved = "[('north',), ('south',)] MOVE 3 []\n8 1\n";
+    let zero = "22012 division by zero\n";
+    let many = "21000 a subquery that stands for one value has more than one row\n";
+    // Numbers with a point are DOUBLE.
+    let faults = format!("{zero}{zero}[(nan,)]\n{zero}{zero}{many}{many}");
+    let pivot = "42601 line 1, column 1: PIVOT (write sum(x) FILTER (WHERE ...) for each column) is not supported\n";
+    assert_eq!(said, format!("{moved}{faults}{pivot}"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

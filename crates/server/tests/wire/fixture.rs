@@ -202,7 +202,7 @@ pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file())
 }
 
-/// A Python with psycopg and SQLAlchemy. A folder of an earlier run may contain another version of SQLAlchemy.
+/// A Python with drivers and pandas. A folder of an earlier run may lack some, or contain another version of SQLAlchemy.
 pub(crate) fn python() -> &'static Path {
     static PYTHON: OnceLock<PathBuf> = OnceLock::new();
     PYTHON.get_or_init(|| {
@@ -211,7 +211,10 @@ pub(crate) fn python() -> &'static Path {
         let is_there = |python: &Path| {
             let mut command = Command::new(python);
             command
-                .args(["-c", "import psycopg, sqlalchemy; assert sqlalchemy.__version__.startswith('2.1.')"])
+                .args([
+                    "-c",
+                    "import asyncpg, pandas, psycopg, sqlalchemy; assert sqlalchemy.__version__.startswith('2.1.')",
+                ])
                 .output()
                 .is_ok_and(|output| output.status.success())
         };
@@ -222,7 +225,8 @@ pub(crate) fn python() -> &'static Path {
             };
             let system = needed(on_path("python3"), "python3");
             step(&system, &["-m", "venv", folder.to_str().unwrap()]);
-            step(&python, &["-m", "pip", "install", "--quiet", "psycopg[binary]==3.2.*", "SQLAlchemy==2.1.*"]);
+            let packages = ["psycopg[binary]==3.2.*", "SQLAlchemy==2.1.*", "asyncpg==0.32.*", "pandas==3.1.*"];
+            step(&python, &[["-m", "pip", "install", "--quiet"].as_slice(), &packages].concat());
         }
         python
     })

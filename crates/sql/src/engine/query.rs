@@ -4,6 +4,7 @@
 pub(super) mod plans;
 pub(super) mod point;
 pub(super) mod show;
+pub(super) mod show_create;
 pub(super) mod unplanned;
 pub(super) mod utility;
 

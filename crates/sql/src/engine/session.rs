@@ -36,6 +36,7 @@ use crate::engine::folder;
 use crate::engine::folder::calendar;
 use crate::engine::query;
 use crate::engine::query::show;
+use crate::engine::query::show_create;
 use crate::engine::query::utility;
 use crate::engine::views::create;
 use crate::options::ViewOptions;
@@ -280,10 +281,13 @@ impl Session {
             Statement::CopyFrom { table, file } => stored::copy_from(self, &table, &file).await,
             Statement::ShowViews => show::show_views(self),
             Statement::ShowDrift { view } => show::show_drift(self, &view).await,
+            Statement::ShowCreateView { view } => show_create::show_create_view(self, &view),
+            Statement::ShowCreateHierarchy { name } => show_create::show_create_hierarchy(self, &name),
             Statement::ShowHierarchies => show::show_hierarchies(self),
             Statement::ShowLog => Ok(rows(self.shared.log.lock().to_batch())),
             Statement::ShowCollection { view } => show::show_collection(self, &view),
             Statement::ExplainUtility(query) => utility::explain_utility(self, *query, pair).await,
+            Statement::Move { .. } => Err(SqlError::NoCursors { what: "MOVE" }),
             Statement::Access(statement) => access::run_access(self, statement).await,
             Statement::ImportPolicy { file, table, person, k } => {
                 import::import_policy(self, &file, table, &ImportDefaults { person, k }).await

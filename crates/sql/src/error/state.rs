@@ -44,6 +44,7 @@ impl SqlError {
             | SqlError::NoUtility
             | SqlError::NoAccounts
             | SqlError::NoDataFolder
+            | SqlError::NoCursors { .. }
             | SqlError::OneSchema
             | SqlError::NotPrepared
             | SqlError::ReadOnlyTransaction
@@ -68,6 +69,7 @@ impl SqlError {
             SqlError::TooManyGroupings { .. } => "54000",
             SqlError::OutOfRange => "22003",
             SqlError::DivisionByZero => "22012",
+            SqlError::SeveralRows => "21000",
             SqlError::NoValue => "23502",
             SqlError::Running { .. } => "22000",
             SqlError::Query(error) => of_query(error.find_root()),

@@ -79,7 +79,10 @@ pub(super) fn parse_insert(cursor: &mut Cursor<'_>) -> Result<Statement, ParseEr
             cursor.expect(&Token::RParen)?;
             Ok(pair)
         })?
-    } else if matches!(cursor.rest().first().map(|token| &token.token), Some(Token::SingleQuotedString(_))) {
+    } else if matches!(
+        cursor.rest().first().map(|token| &token.token),
+        Some(Token::SingleQuotedString(_) | Token::Number(..))
+    ) {
         vec![parse_pair(cursor)?]
     } else {
         return Err(cursor.expected("VALUES, or a child and its parent in single quotes"));

@@ -30,6 +30,7 @@ impl Visitor for Ignored {
         let Query { body, locks, for_clause, settings, format_clause, .. } = query;
         first(&[
             ("INTERSECT ALL or EXCEPT ALL (leave ALL out)", counts_rows(body)),
+            ("TABLE here (write SELECT * FROM the table)", names_table(body)),
             ("FOR UPDATE or FOR SHARE", !locks.is_empty()),
             ("FOR XML, JSON or BROWSE", for_clause.is_some()),
             ("SETTINGS", settings.is_some()),
@@ -59,6 +60,13 @@ impl Visitor for Ignored {
                     ("PARTITION", !partitions.is_empty()),
                 ])
             }
+            TableFactor::Pivot { .. } => ControlFlow::Break("PIVOT (write sum(x) FILTER (WHERE ...) for each column)"),
+            TableFactor::Unpivot { .. } => ControlFlow::Break("UNPIVOT (write a UNION ALL of the columns)"),
+            TableFactor::MatchRecognize { .. } => ControlFlow::Break("MATCH_RECOGNIZE"),
+            TableFactor::JsonTable { .. } => ControlFlow::Break("JSON_TABLE"),
+            TableFactor::OpenJsonTable { .. } => ControlFlow::Break("OPENJSON"),
+            TableFactor::XmlTable { .. } => ControlFlow::Break("XMLTABLE"),
+            TableFactor::SemanticView { .. } => ControlFlow::Break("SEMANTIC_VIEW"),
             TableFactor::Derived { sample, .. } => first(&[("TABLESAMPLE", sample.is_some())]),
             TableFactor::Function { with_ordinality, .. } => first(&[("WITH ORDINALITY", *with_ordinality)]),
             _ => ControlFlow::Continue(()),
@@ -99,6 +107,11 @@ fn counts_rows(body: &SetExpr) -> bool {
         matches!(op, SetOperator::Intersect | SetOperator::Except | SetOperator::Minus)
             && matches!(set_quantifier, SetQuantifier::All | SetQuantifier::AllByName)
     })
+}
+
+/// Whether a part of the query is `TABLE name`, which the query engine does not know.
+fn names_table(body: &SetExpr) -> bool {
+    bodies(body).into_iter().any(|body| matches!(body, SetExpr::Table(_)))
 }
 
 /// The text of a literal.
@@ -192,6 +205,9 @@ mod tests {
             ("SELECT a::varchar(3) FROM v", "left(x, 3)"),
             ("SELECT CAST('abcd' AS CHAR(3))", "left(x, 3)"),
             ("SELECT extract(second FROM t) FROM v", "whole seconds"),
+            ("SELECT * FROM v PIVOT (sum(n) FOR ward IN ('north', 'south'))", "PIVOT"),
+            ("SELECT * FROM v UNPIVOT (n FOR ward IN (north, south))", "UNPIVOT"),
+            ("CREATE VIEW w AS TABLE v", "SELECT * FROM"),
             ("SELECT date_part('Second', t) FROM v", "whole seconds"),
             (r"SELECT '\x6162'::bytea", "hexadecimal"),
         ] {

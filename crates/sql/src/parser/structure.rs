@@ -29,6 +29,8 @@ pub struct StatementText {
     pub structure: String,
     /// The number of tokens. The memory of a parsed statement grows with it.
     pub n_tokens: usize,
+    /// The line of its text on which the statement begins, from 1.
+    pub line: u64,
 }
 
 impl StatementText {
@@ -37,7 +39,7 @@ impl StatementText {
         let tokens = Tokenizer::new(&DIALECT, written).tokenize_with_location();
         match tokens {
             Ok(tokens) => StatementText::read(written, &tokens, 0),
-            Err(_) => StatementText { written: written.to_owned(), structure: "?".to_owned(), n_tokens: 0 },
+            Err(_) => StatementText { written: written.to_owned(), structure: "?".to_owned(), n_tokens: 0, line: 1 },
         }
     }
 
@@ -46,10 +48,17 @@ impl StatementText {
     pub(super) fn read(written: &str, tokens: &[TokenWithSpan], n_of_pair: usize) -> StatementText {
         let (statement, pair) = tokens.split_at(tokens.len() - n_of_pair);
         let mut structure = shown(statement, is_literal);
-        for clause in pair.chunks(2) {
-            write!(structure, " {} ?", clause[0].token).expect("a text takes everything");
+        let is_clause =
+            |token: &&TokenWithSpan| ["PURPOSE", "RECIPIENT"].iter().any(|word| super::cursor::is_word(token, word));
+        // A value can be one of the two words, too, so clauses are found by their places.
+        let mut rest = pair;
+        while let Some((clause, after)) = rest.split_first().filter(|(clause, _)| is_clause(clause)) {
+            write!(structure, " {} ?", clause.token).expect("a text takes everything");
+            let n_equals = usize::from(after.first().is_some_and(|token| token.token == Token::Eq));
+            rest = after.get(n_equals + 1..).unwrap_or_default();
         }
-        StatementText { written: written.to_owned(), structure, n_tokens: tokens.len() }
+        let line = tokens.first().map_or(1, |token| token.span.start.line);
+        StatementText { written: written.to_owned(), structure, n_tokens: tokens.len(), line }
     }
 
     /// A text that is not a statement, with only its keywords shown. A value without its quotes looks like a name, so
@@ -64,7 +73,7 @@ impl StatementText {
             _ => None,
         };
         let structure = tokens.map_or_else(|| "?".to_owned(), |tokens| shown(&tokens, hides));
-        StatementText { written: String::new(), structure, n_tokens: 0 }
+        StatementText { written: String::new(), structure, n_tokens: 0, line: 1 }
     }
 
     /// The structure of a statement that failed, with only known names shown. Unknown names may be values: other

@@ -73,6 +73,111 @@ fn purpose_and_recipient_stand_at_the_end_in_any_order() {
 }
 
 #[test]
+fn purpose_and_recipient_may_be_written_as_in_the_paper() {
+    let both = (Some("Treatment".to_owned()), Some("Nurse".to_owned()));
+    for sql in [
+        "Select * from PATIENT where zipcode='88512' purpose='Treatment' recipient='Nurse'",
+        "SELECT * FROM t RECIPIENT = Nurse PURPOSE Treatment",
+    ] {
+        assert_eq!(pair(sql), both, "{sql}");
+        assert!(one(sql).text.structure.ends_with(" ?"), "{sql}");
+        assert!(!one(sql).text.structure.contains("Nurse"), "{sql}");
+    }
+    // A comparison of a column stays one.
+    let sql = "SELECT * FROM t WHERE a = 1 AND recipient = 'Nurse' PURPOSE = 'Treatment'";
+    assert_eq!(pair(sql), (Some("Treatment".to_owned()), None));
+    assert_eq!(pair("SELECT * FROM t WHERE a = 1 AND purpose = 'Treatment'"), (None, None));
+}
+
+#[test]
+fn avlike_is_equality_and_a_name_like_any_other() {
+    let spelled = |sql: &str| match statement(sql) {
+        Statement::Sql(sql) => sql.to_string(),
+        other => panic!("{other:?}"),
+    };
+    for sql in ["SELECT * FROM v WHERE zip AVLIKE '88512'", "SELECT * FROM v WHERE zip avlike '88512' PURPOSE care"] {
+        assert_eq!(spelled(sql), "SELECT * FROM v WHERE zip = '88512'", "{sql}");
+    }
+    assert_eq!(spelled("SELECT zip avlike FROM v"), "SELECT zip AS avlike FROM v");
+    assert!(parse("SELECT * FROM v WHERE zip AVLIKE").is_err());
+    let sql = VIEW.replace("FROM patient", "FROM patient WHERE zip AVLIKE '1'");
+    let Statement::CreateView(view) = statement(&format!("{sql} K 2")) else { panic!() };
+    assert_eq!(view.query.to_string(), "SELECT name, zip, disease FROM patient WHERE zip = '1'");
+}
+
+#[test]
+fn table_is_a_query_where_a_query_can_stand() {
+    let spelled = |sql: &str| match statement(sql) {
+        Statement::Sql(sql) => sql.to_string(),
+        other => panic!("{other:?}"),
+    };
+    for (sql, selects) in [
+        ("TABLE v", "SELECT * FROM v"),
+        ("TABLE \"V\" ORDER BY 1 LIMIT 2", "SELECT * FROM \"V\" ORDER BY 1 LIMIT 2"),
+        ("TABLE s.v PURPOSE care", "SELECT * FROM s.v"),
+        ("TABLE v UNION ALL TABLE w", "SELECT * FROM v UNION ALL SELECT * FROM w"),
+        (
+            "SELECT 1 FROM (TABLE v) a WHERE x IN (TABLE w)",
+            "SELECT 1 FROM (SELECT * FROM v) a WHERE x IN (SELECT * FROM w)",
+        ),
+        ("CREATE TABLE t (table TEXT)", "CREATE TABLE t (table TEXT)"),
+        ("DROP TABLE v", "DROP TABLE v"),
+    ] {
+        assert_eq!(spelled(sql), selects, "{sql}");
+    }
+}
+
+#[test]
+fn equality_with_any_element_of_an_array_is_in() {
+    let condition = |sql: &str| match statement(&format!("SELECT * FROM v WHERE {sql}")) {
+        Statement::Sql(sql) => sql.to_string().replace("SELECT * FROM v WHERE ", ""),
+        other => panic!("{other:?}"),
+    };
+    for (sql, spelled) in [
+        ("zip = ANY (ARRAY['1', '2'])", "zip IN ('1', '2')"),
+        ("zip = ANY ('{1,\"it''s\",NULL}')", "zip IN ('1', 'it''s', NULL)"),
+        ("age = ANY ('{1,-2}'::int[])", "age IN (1, -2)"),
+        ("NOT zip <> ALL (ARRAY['1'])", "NOT zip NOT IN ('1')"),
+        ("zip = ANY ('{}')", "false"),
+        ("zip <> ALL ('{}')", "true"),
+    ] {
+        assert_eq!(condition(sql), spelled, "{sql}");
+    }
+    for sql in ["zip = ANY (SELECT zip FROM w)", "zip < ANY (ARRAY['1'])", "zip = ANY (zips)", "zip = ALL (ARRAY['1'])"]
+    {
+        assert!(!condition(sql).contains(" IN "), "{sql}");
+    }
+}
+
+#[test]
+fn move_is_a_fetch_that_shows_nothing() {
+    let moved = statement("MOVE FORWARD 5 FROM c");
+    assert!(matches!(&moved, Statement::Move { cursor, direction: FetchDirection::Forward { .. } } if cursor == "c"));
+    assert!(parse("MOVE").is_err());
+}
+
+#[test]
+fn the_braces_of_the_paper_stand_around_columns_or_not_at_all() {
+    let plain = view("K 2");
+    for quasi in ["{zip}", "{{zip}}", "({zip})"] {
+        let sql = VIEW.replace("(zip)", quasi).replace("(disease)", "{{disease}}");
+        let Statement::CreateView(view) = statement(&format!("{sql} K 2")) else { panic!() };
+        assert_eq!((&view.quasi, &view.sensitive), (&plain.quasi, &plain.sensitive), "{quasi}");
+    }
+    let two = |quasi: &str| match statement(&format!(
+        "CREATE ANONYMIZATION_VIEW v ON SELECT n, a, b FROM t WITH ANONYMIZATION_ID n ANONYMIZATION_QUASI_ID {quasi} K 2"
+    )) {
+        Statement::CreateView(view) => view.quasi,
+        other => panic!("{other:?}"),
+    };
+    let expected = two("(a DGH_NAME d, b)");
+    for quasi in ["{a DGH_NAME d, b}", "{{a DGH_NAME d}, {b}}", "{a DGH_NAME d}, {b}", "{{a DGH_NAME d, b}}"] {
+        assert_eq!(two(quasi), expected, "{quasi}");
+    }
+    assert!(parse(&VIEW.replace("(zip)", "{{zip}")).is_err());
+}
+
+#[test]
 fn purpose_and_recipient_are_names_like_any_other() {
     for sql in [
         "SELECT purpose p",

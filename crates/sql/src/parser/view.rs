@@ -271,11 +271,11 @@ impl Read {
         };
         match word {
             REFERENCES => clauses.policy = Some(parse_reference(cursor)?),
-            ID => self.identifier = Some(in_parentheses_or_not(cursor, |cursor| cursor.name("a column"))?),
+            ID => self.identifier = Some(in_brackets_or_not(cursor, |cursor| cursor.name("a column"))?),
             QUASI_ID => self.quasi = Some(parse_columns(cursor)?),
             SENSITIVE_ATTR => self.sensitive = parse_columns(cursor)?,
             OTHER => {
-                self.other = in_parentheses_or_not(cursor, |cursor| cursor.list(|cursor| cursor.name("a column")))?;
+                self.other = in_brackets_or_not(cursor, |cursor| cursor.list(|cursor| cursor.name("a column")))?;
             }
             "USING" => clauses.algorithm = parse_algorithm(cursor)?,
             "K" => clauses.k = Some(cursor.number("a whole number above 0", |k| *k > 0)?),
@@ -316,25 +316,43 @@ impl Read {
     }
 }
 
-/// `(a DGH_NAME x, b)`, or the same without parentheses.
+/// `(a DGH_NAME x, b)`, or the same without parentheses, or with the braces of figure 5: `{{a DGH_NAME x}, {b}}`.
 fn parse_columns(cursor: &mut Cursor<'_>) -> Result<Vec<ColumnClause>, ParseError> {
-    in_parentheses_or_not(cursor, |cursor| {
-        cursor.list(|cursor| {
-            let name = cursor.name("a column")?;
-            let hierarchy = if cursor.take_word("DGH_NAME") { Some(cursor.name("a DGH's name")?) } else { None };
-            Ok(ColumnClause { name, hierarchy })
-        })
+    in_brackets_or_not(cursor, |cursor| {
+        let columns = cursor.list(|cursor| {
+            let is_braced = cursor.take(&Token::LBrace);
+            let mut columns = vec![parse_column(cursor)?];
+            while is_braced && cursor.take(&Token::Comma) {
+                columns.push(parse_column(cursor)?);
+            }
+            if is_braced {
+                cursor.expect(&Token::RBrace)?;
+            }
+            Ok(columns)
+        })?;
+        Ok(columns.concat())
     })
 }
 
-fn in_parentheses_or_not<T>(
+fn parse_column(cursor: &mut Cursor<'_>) -> Result<ColumnClause, ParseError> {
+    let name = cursor.name("a column")?;
+    let hierarchy = if cursor.take_word("DGH_NAME") { Some(cursor.name("a DGH's name")?) } else { None };
+    Ok(ColumnClause { name, hierarchy })
+}
+
+fn in_brackets_or_not<T>(
     cursor: &mut Cursor<'_>,
     read: impl FnOnce(&mut Cursor<'_>) -> Result<T, ParseError>,
 ) -> Result<T, ParseError> {
-    let is_open = cursor.take(&Token::LParen);
+    let brackets = [(Token::LParen, Token::RParen), (Token::LBrace, Token::RBrace)];
+    // Of `{a}, {b}` the braces belong to the columns.
+    let around_all = match cursor.rest() {
+        [first, second, ..] if first.token == Token::LBrace && second.token != Token::LBrace => None,
+        _ => brackets.into_iter().find(|(open, _)| cursor.take(open)),
+    };
     let content = read(cursor)?;
-    if is_open {
-        cursor.expect(&Token::RParen)?;
+    if let Some((_, close)) = around_all {
+        cursor.expect(&close)?;
     }
     Ok(content)
 }

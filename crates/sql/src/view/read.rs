@@ -6,6 +6,7 @@
 //! | [`choose`] | comparisons with labels, and the classes or rows that could satisfy them |
 //! | [`source`] | where private rows come from |
 //! | [`assemble`] | makes a verified block of private rows and their classes |
+//! | [`pieces`] | the classes that leave together |
 //! | [`exec`] | the operator that hands verified blocks to a query |
 //! | [`point`] | a few classes, without a plan |
 //! | [`labels`] | the labels that a column shows, as a table |
@@ -15,6 +16,7 @@ pub(super) mod assemble;
 pub(super) mod choose;
 pub(super) mod exec;
 pub(super) mod labels;
+mod pieces;
 pub(super) mod plan;
 pub(super) mod point;
 pub(super) mod source;

@@ -75,6 +75,7 @@ pub(super) enum Failed {
     NoValue,
     OutOfRange,
     DivisionByZero,
+    SeveralRows,
     NotImplemented(String),
     Running(String),
     /// A panic, and its place in the code.
@@ -88,6 +89,7 @@ impl Failed {
             SqlError::NoValue => Failed::NoValue,
             SqlError::OutOfRange => Failed::OutOfRange,
             SqlError::DivisionByZero => Failed::DivisionByZero,
+            SqlError::SeveralRows => Failed::SeveralRows,
             SqlError::Running { what } => Failed::Running(what),
             SqlError::Query(error) => match error.find_root() {
                 DataFusionError::NotImplemented(what) => Failed::NotImplemented(what.clone()),
@@ -103,6 +105,7 @@ impl Failed {
             Failed::NoValue => SqlError::NoValue,
             Failed::OutOfRange => SqlError::OutOfRange,
             Failed::DivisionByZero => SqlError::DivisionByZero,
+            Failed::SeveralRows => SqlError::SeveralRows,
             Failed::NotImplemented(what) => SqlError::Query(DataFusionError::NotImplemented(what)),
             Failed::Running(what) => SqlError::Running { what },
             Failed::Fault(place) => SqlError::StatementFault { place },

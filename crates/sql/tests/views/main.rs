@@ -8,4 +8,5 @@ mod golden;
 mod kept;
 mod properties;
 mod session;
+mod shown;
 mod slt;

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::StringArray;
+use datafusion::arrow::array::{AsArray, StringArray};
+use datafusion::catalog::MemTable;
+use datafusion::catalog::default_table_source::provider_as_source;
 use datafusion::physical_plan::displayable;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -94,6 +96,82 @@ async fn joins_without_an_equality_still_compare_rows() {
     let paired = through_pairs(&patients());
     let plan = physical(&paired, "SELECT v.id FROM v JOIN t ON v.age < t.age").await;
     assert!(plan.contains("NestedLoopJoinExec"), "{plan}");
+}
+
+/// Lists the labels that a table in memory holds in a column.
+fn labels_in(tables: Vec<(&'static str, RecordBatch)>) -> JoinThroughPairs {
+    JoinThroughPairs::new(move |scan, column| {
+        let (_, rows) = tables.iter().find(|(name, _)| scan.table_name.table() == *name)?;
+        let mut labels: Vec<&str> = rows.column(column).as_string_opt::<i32>()?.iter().flatten().collect();
+        labels.sort_unstable();
+        labels.dedup();
+        let labels = RecordBatch::try_from_iter([("label", Arc::new(StringArray::from(labels)) as ArrayRef)]).unwrap();
+        let table = MemTable::try_new(labels.schema(), vec![vec![labels]]).unwrap();
+        Some(provider_as_source(Arc::new(table)))
+    })
+}
+
+/// Rows of `v` and `w`: an id, and a label or nothing per column.
+type LabelRows = Vec<(i64, Option<String>, Option<String>)>;
+
+fn label_rows(paths: &'static str) -> impl Strategy<Value = LabelRows> {
+    let label = prop::option::weighted(0.9, node(paths));
+    vec((0..20i64, label, prop::option::weighted(0.9, range())), 0..25)
+}
+
+fn batch(rows: &LabelRows, with_birth: bool) -> RecordBatch {
+    let column = |cell: &dyn Fn(&(i64, Option<String>, Option<String>)) -> Option<String>| {
+        Arc::new(rows.iter().map(cell).collect::<StringArray>()) as ArrayRef
+    };
+    let ids = integers(&rows.iter().map(|(id, ..)| Some(*id)).collect::<Vec<_>>());
+    let none = || Arc::new(rows.iter().map(|_| None::<String>).collect::<StringArray>()) as ArrayRef;
+    let (zips, ages) = (column(&|(_, zip, _)| zip.clone()), column(&|(_, _, age)| age.clone()));
+    let columns = match with_birth {
+        true => {
+            vec![("id", ids), ("birth", none()), ("zipcode", zips), ("age", ages), ("born", none()), ("ward", none())]
+        }
+        false => vec![("id", ids), ("zipcode", zips), ("age", ages)],
+    };
+    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, column)| (name, column, true))).unwrap()
+}
+
+proptest! {
+    /// Rows are joined one by one, by tuples, and by tuples of what the labels of both tables leave.
+    #[test]
+    fn joins_by_tuples_give_the_rows_of_joins_row_by_row(
+        v in label_rows(ZIPS), w in label_rows(WIDE_ZIPS), shown in 0..4usize, condition in 0..6usize, few in 0..20i64,
+    ) {
+        let shown = ["*", "count(*)", "v.id, w.age", "v.zipcode, count(*)"][shown];
+        let condition = [
+            "v.zipcode = w.zipcode",
+            "v.age = w.age",
+            "v.zipcode = w.zipcode AND w.age = v.age",
+            "v.zipcode = w.zipcode AND w.age = v.age AND v.id < w.id",
+            "v.zipcode = w.zipcode AND v.age <> w.age",
+            "v.age = w.age AND v.zipcode = w.zipcode AND v.zipcode = w.zipcode",
+        ][condition];
+        let grouping = if shown.starts_with("v.zipcode") { "GROUP BY v.zipcode" } else { "" };
+        let sql = format!("SELECT {shown} FROM v JOIN w ON {condition} WHERE w.id >= {few} {grouping}");
+        let context = without_patients();
+        let tables = vec![("v", batch(&v, true)), ("w", batch(&w, false))];
+        for (name, rows) in &tables {
+            context.register_batch(name, rows.clone()).unwrap();
+        }
+        let reduced = SessionStateBuilder::new_from_existing(context.state())
+            .with_optimizer_rule(Arc::new(labels_in(tables)))
+            .with_physical_optimizer_rule(Arc::new(FindPairs))
+            .build();
+        let reduced = SessionContext::new_with_state(reduced);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let expected = rows(&context, &sql).await.unwrap();
+            prop_assert_eq!(&rows(&through_pairs(&context), &sql).await.unwrap(), &expected, "{}", sql);
+            prop_assert_eq!(&rows(&reduced, &sql).await.unwrap(), &expected, "{} with known labels", sql);
+            let plan = physical(&reduced, &sql).await;
+            prop_assert!(plan.contains("PairsExec") && !plan.contains("NestedLoopJoinExec"), "{}", plan);
+            Ok(())
+        })?;
+    }
 }
 
 /// Checks that the finder finds the same cells as comparing every cell.

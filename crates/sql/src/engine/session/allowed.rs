@@ -22,6 +22,9 @@ pub(crate) fn check(statement: &Statement) -> Result<(), SqlError> {
         }
         Statement::CreateView(_) | Statement::DropView { .. } | Statement::RefreshView { .. } => "it changes a view",
         Statement::ShowDrift { .. } => "only owners may see the loss of a view",
+        Statement::ShowCreateView { .. } | Statement::ShowCreateHierarchy { .. } => {
+            "only owners may see how it is made"
+        }
         Statement::ShowLog => "only owners may read the compliance log",
         Statement::ShowCollection { .. } => "only owners may see what is collected",
         Statement::ExplainUtility(_) => "it compares a view with the rows under it",
@@ -29,6 +32,7 @@ pub(crate) fn check(statement: &Statement) -> Result<(), SqlError> {
         Statement::Access(AccessStatement::ShowGrants) => return Ok(()),
         Statement::Access(AccessStatement::ShowUsers) => "only owners may list users",
         Statement::Access(_) => "it changes users or grants",
+        Statement::Move { .. } => "it is not a query",
         Statement::CopyFrom { .. } => "COPY reads or writes files",
         Statement::Backup { .. } => "it copies the whole data folder",
     };

@@ -38,20 +38,11 @@ pub(crate) enum Chosen {
     All,
     /// The classes of these numbers, ascending.
     Classes(Vec<u32>),
-    /// The classes all of whose rows are there. The rows of other classes wait.
-    Complete,
-}
-
-/// The result for some private rows.
-pub(in crate::view) struct Shown {
-    /// The verified rows; `None` if there is none.
-    pub(in crate::view) block: Option<VerifiedRows>,
-    /// The private rows that wait for other rows of their classes.
-    pub(in crate::view) waiting: Vec<u32>,
 }
 
 impl Version {
-    /// The rows of the chosen classes as a reader sees them. `rows` has all rows of those classes, and perhaps others.
+    /// The rows of the chosen classes as a reader sees them, verified; `None` if there is none. `rows` has all rows of those
+    /// classes, and perhaps others.
     ///
     /// # Errors
     /// [`ViewError::Stale`] if the rows are not those that were verified.
@@ -62,7 +53,7 @@ impl Version {
         reader: Reader,
         chosen: &Chosen,
         matching: Option<&LabelComparison>,
-    ) -> Result<Shown, ViewError> {
+    ) -> Result<Option<VerifiedRows>, ViewError> {
         let definition = &self.definition;
         let mut private = read_private(definition, rows, &self.fingerprint)?;
         self.attach(&mut private)?;
@@ -70,7 +61,6 @@ impl Version {
         let Located { class_of_row, person_of_row, hashes } = directory.find(table)?;
         let is_chosen: Vec<bool> = match chosen {
             Chosen::All => vec![true; directory.n_classes()],
-            Chosen::Complete => directory.complete(&class_of_row),
             Chosen::Classes(classes) => {
                 let mut is_chosen = vec![false; directory.n_classes()];
                 classes.iter().for_each(|&class| is_chosen[class as usize] = true);
@@ -78,20 +68,14 @@ impl Version {
             }
         };
         directory.check_unchanged(&class_of_row, &hashes, &is_chosen)?;
-        let rows_where = |wanted: bool| {
-            let is_wanted = |&row: &u32| {
-                let class = class_of_row[row as usize];
-                class != Assigned::NONE && is_chosen[class as usize] == wanted
-            };
-            (0..table.n_rows as u32).into_par_iter().filter(is_wanted).collect::<Vec<u32>>()
+        let is_shown = |&row: &u32| {
+            let class = class_of_row[row as usize];
+            class != Assigned::NONE && is_chosen[class as usize]
         };
-        let places = rows_where(true);
-        let waiting = if matches!(chosen, Chosen::Complete) { rows_where(false) } else { Vec::new() };
-
+        let places = (0..table.n_rows as u32).into_par_iter().filter(is_shown).collect();
         let wishes = Wishes { policy_of_row: directory.policies_of(&person_of_row) };
         let placed = PlacedRows { private: Arc::new(private), wishes, class_of_row: &class_of_row, places };
-        let block = self.verified(directory, placed, reader, matching)?;
-        Ok(Shown { block, waiting })
+        self.verified(directory, placed, reader, matching)
     }
 
     /// The rows of classes that a store keeps, as a reader sees them; `None` if there is no row.

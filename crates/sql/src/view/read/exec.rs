@@ -9,19 +9,18 @@
 //! anonymized. Filters on other columns stay above, because they can tell one member of a class from another.
 //!
 //! Rows come from memory, from the store, or from the view's query. No row is read before the first one is wanted, so
-//! EXPLAIN reads none. If the view is partitioned in blocks and all of it is read, its query returns rows in the order of
-//! identifiers, and classes leave as soon as they are complete, so about one block is in memory. Otherwise all needed rows
-//! are read first.
+//! EXPLAIN reads none. Rows in memory leave in [`pieces`](super::pieces) of whole classes; all others are read first.
 //!
 //! # Guarantee
 //! Rows leave only as [`VerifiedRows`], with the cells of the very rows that were verified. Errors of the view's query are
 //! reduced to their kind, because their messages may contain cells.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{BooleanArray, RecordBatch, UInt32Array};
-use datafusion::arrow::compute::{concat_batches, filter_record_batch, take_record_batch};
+use datafusion::arrow::array::{BooleanArray, RecordBatch};
+use datafusion::arrow::compute::{concat_batches, filter_record_batch};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -32,26 +31,20 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::filter_pushdown::{ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation};
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, EmptyRecordBatchStream, ExecutionPlan, PlanProperties, execute_stream,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, execute_stream};
 use futures::TryStreamExt;
 use kohort_io::{VerifiedRows, write_rows};
 use kohort_model::Silent;
 
-use super::assemble::{Chosen, Shown};
+use super::assemble::Chosen;
 use super::choose::{LabelComparison, answering_rows};
 use super::plan::{Plan, PlanWish};
 use super::source::{Base, Source};
 use crate::leaf::{methods_of_leaf, properties_of_leaf};
-use crate::parser::BlockSize;
 use crate::readers::{ReadingTurn, ReadsView};
 use crate::role;
 use crate::view::version::build::{Sources, Trees, build};
 use crate::view::{Reader, Version, ViewError};
-
-/// Small blocks are shown several at a time, so that this many rows are shown together.
-const LEAST_ROWS_TOGETHER: usize = 16_384;
 
 /// Reads an A-view.
 #[derive(Clone)]
@@ -182,7 +175,7 @@ impl ExecutionPlan for AnonymizeExec {
         let (read, pushed) = (Arc::clone(&self.read), self.pushed());
         let turn = context.session_config().get_extension::<ReadingTurn>();
         let reads = turn.as_ref().map(ReadingTurn::reading);
-        let reading = ReadSteps { read, pushed, output, memory, input: None, waiting: Vec::new(), turn, reads };
+        let reading = ReadSteps { read, pushed, output, memory, pieces: None, turn, reads };
         let batches = futures::stream::try_unfold(reading, ReadSteps::step).map_ok(futures::stream::iter).try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches)))
     }
@@ -224,17 +217,15 @@ impl Output {
     }
 }
 
-/// A view that is being read: all at once, or class by class as rows come in.
+/// A view that is being read, piece by piece.
 struct ReadSteps {
     read: Arc<ViewRead>,
     /// The comparisons of joins above, until they are evaluated.
     pushed: Vec<LabelComparison>,
     output: Output,
     memory: MemoryReservation,
-    /// The rows of the view's query; `None` before the first step.
-    input: Option<SendableRecordBatchStream>,
-    /// Private rows that wait for others of their classes.
-    waiting: Vec<RecordBatch>,
+    /// The classes that were not read yet; `None` before the first step.
+    pieces: Option<VecDeque<Chosen>>,
     /// The query's turn to read views, which ends when all of its views are read.
     turn: Option<Arc<ReadingTurn>>,
     reads: Option<ReadsView>,
@@ -243,36 +234,18 @@ struct ReadSteps {
 impl ReadSteps {
     /// The next batches that leave; `None` after the last.
     async fn step(mut self) -> Result<Option<(Vec<Result<RecordBatch>>, ReadSteps)>> {
-        if self.input.is_none() {
+        if self.pieces.is_none() {
             let pushed = std::mem::take(&mut self.pushed);
             self.read = Arc::new(self.read.begun(pushed).await?);
             if let Some(n_classes) = &self.output.n_classes {
                 n_classes.add(self.read.n_classes());
             }
+            self.pieces = Some(self.read.pieces().into());
         }
+        let Some(piece) = self.pieces.as_mut().and_then(VecDeque::pop_front) else { return Ok(None) };
+        let is_last = self.pieces.as_ref().is_none_or(VecDeque::is_empty);
         let read = Arc::clone(&self.read);
-        let mut input = match self.input.take() {
-            Some(input) => input,
-            None => read.open()?,
-        };
-        let enough = read.n_rows_together();
-        let mut n_rows: usize = self.waiting.iter().map(RecordBatch::num_rows).sum::<usize>();
-        let enough = enough.saturating_add(n_rows);
-        let mut is_over = false;
-        while n_rows < enough && !is_over {
-            match input.try_next().await.map_err(|error| read.failed(error))? {
-                Some(batch) => {
-                    n_rows += batch.num_rows();
-                    self.waiting.push(batch);
-                }
-                None => is_over = true,
-            }
-        }
-        if n_rows == 0 {
-            return Ok(None);
-        }
-        let rows = concat_batches(&input.schema(), &self.waiting)?;
-        self.waiting.clear();
+        let rows = read.rows(&piece).await?;
         // Codes, cells and labels together are about as large again as the rows.
         self.memory.try_resize(2 * rows.get_array_memory_size())?;
         let (worker, elapsed) = (Arc::clone(&read), self.output.metrics.elapsed_compute().clone());
@@ -281,32 +254,18 @@ impl ReadSteps {
         let shown = tokio::task::spawn_blocking(move || {
             let _timer = elapsed.timer();
             let _works = works;
-            let shown = worker.show(&rows, if is_over { Rest::Nothing } else { Rest::MoreToCome });
-            shown.map(|shown| (rows, shown, memory))
+            worker.show(&rows, &piece).map(|shown| (shown, memory))
         });
         let shown = shown.await.map_err(|_| read.fault())?;
-        let (rows, shown, memory) = shown.map_err(|problem| read.told(problem))?;
+        let (shown, memory) = shown.map_err(|problem| read.told(problem))?;
         self.memory = memory;
-        let batches = self.output.batches(shown.block.as_ref(), &read)?;
+        let batches = self.output.batches(shown.as_ref(), &read)?;
         let batches = batches.into_iter().map(Ok).collect();
-        if !shown.waiting.is_empty() {
-            self.waiting.push(take_record_batch(&rows, &UInt32Array::from(shown.waiting))?);
-        }
-        if is_over {
+        if is_last {
             self.reads = None;
-            // No more rows come and none waits, so the next step ends the stream.
-            input = Box::pin(EmptyRecordBatchStream::new(input.schema()));
         }
-        self.input = Some(input);
         Ok(Some((batches, self)))
     }
-}
-
-/// Whether more rows of the view's query will come.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Rest {
-    MoreToCome,
-    Nothing,
 }
 
 impl ViewRead {
@@ -359,69 +318,67 @@ impl ViewRead {
         }
     }
 
+    /// The classes that are built, in the pieces in which they leave.
+    fn pieces(&self) -> Vec<Chosen> {
+        match (&self.plan, &self.source) {
+            (Plan::SelectFirst { chosen }, Source::Kept) => self.version.pieces(self.reader, chosen),
+            _ => vec![self.chosen()],
+        }
+    }
+
+    fn chosen(&self) -> Chosen {
+        match &self.plan {
+            Plan::SelectFirst { chosen } => chosen.clone(),
+            Plan::AnonymizeFirst => Chosen::All,
+        }
+    }
+
     /// All rows that are needed.
     pub(in crate::view) async fn fetch(&self) -> Result<RecordBatch> {
-        let input = self.open()?;
-        let schema = input.schema();
-        let batches: Result<Vec<RecordBatch>> = input.try_collect().await;
-        let batches = batches.map_err(|error| self.failed(error))?;
-        Ok(concat_batches(&schema, &batches)?)
+        self.rows(&self.chosen()).await
     }
 
-    /// The rows that are needed, as a stream.
-    fn open(&self) -> Result<SendableRecordBatchStream> {
-        let rows = match &self.source {
-            Source::Kept => self.kept_rows()?,
-            Source::Stored(stored) => stored.private.batch().clone(),
-            Source::Unread(_) => return Err(self.fault()),
-            Source::Query(query) | Source::InOrder(query) => {
+    /// The rows that are needed to show a piece.
+    async fn rows(&self, piece: &Chosen) -> Result<RecordBatch> {
+        match &self.source {
+            Source::Kept => self.kept_rows(piece),
+            Source::Stored(stored) => Ok(stored.private.batch().clone()),
+            Source::Unread(_) => Err(self.fault()),
+            Source::Query(query) => {
                 let stream = execute_stream(Arc::clone(&query.plan), Arc::clone(&query.owner));
-                return stream.map_err(|error| self.failed(error));
+                let stream = stream.map_err(|error| self.failed(error))?;
+                let schema = stream.schema();
+                let batches: Result<Vec<RecordBatch>> = stream.try_collect().await;
+                let batches = batches.map_err(|error| self.failed(error))?;
+                Ok(concat_batches(&schema, &batches)?)
             }
-        };
-        let schema = rows.schema();
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::iter([Ok(rows)]))))
+        }
     }
 
-    /// The rows of the chosen classes, which the version keeps.
-    fn kept_rows(&self) -> Result<RecordBatch> {
+    /// The rows of classes, which the version keeps.
+    fn kept_rows(&self, piece: &Chosen) -> Result<RecordBatch> {
         let ViewRead { version, reader, .. } = self;
-        let wanted = match &self.plan {
-            Plan::SelectFirst { chosen: Chosen::Classes(classes) } => {
-                Some(version.directory(reader.pair).rows(classes))
-            }
-            Plan::SelectFirst { chosen: Chosen::All | Chosen::Complete } | Plan::AnonymizeFirst => None,
+        let wanted = match piece {
+            Chosen::Classes(classes) => Some(version.directory(reader.pair).rows(classes)),
+            Chosen::All => None,
         };
         let kept = version.kept.as_ref().ok_or_else(|| external(ViewError::Stale))?;
         kept.rows(wanted, &version.definition).map_err(|error| self.failed(error))
     }
 
-    /// Whether classes leave as their rows come in.
-    fn is_pipelined(&self) -> bool {
-        matches!(self.source, Source::InOrder(..))
-    }
-
-    /// How many rows are looked at together.
-    fn n_rows_together(&self) -> usize {
-        match self.version.definition.clauses.block {
-            BlockSize::Rows(n_rows) if self.is_pipelined() => n_rows.get().max(LEAST_ROWS_TOGETHER),
-            _ => usize::MAX,
+    /// What leaves of the rows of a piece.
+    fn show(&self, rows: &RecordBatch, piece: &Chosen) -> Result<Option<VerifiedRows>, ViewError> {
+        if rows.num_rows() == 0 {
+            return Ok(None);
         }
-    }
-
-    /// What leaves of these rows. If more rows come, only complete classes leave.
-    fn show(&self, rows: &RecordBatch, rest: Rest) -> Result<Shown, ViewError> {
         let matching = self.matching.as_ref();
         match &self.plan {
             Plan::SelectFirst { .. } if let Source::Stored(stored) = &self.source => {
-                let block = self.version.stored_block(stored, self.reader)?;
-                Ok(Shown { block, waiting: Vec::new() })
+                self.version.stored_block(stored, self.reader)
             }
-            Plan::SelectFirst { chosen } => {
+            Plan::SelectFirst { .. } => {
                 let directory = self.version.directory(self.reader.pair);
-                let chosen = if self.is_pipelined() { &Chosen::Complete } else { chosen };
-                let shown = self.version.block(directory, rows, self.reader, chosen, matching)?;
-                if rest == Rest::Nothing && !shown.waiting.is_empty() { Err(ViewError::Stale) } else { Ok(shown) }
+                self.version.block(directory, rows, self.reader, piece, matching)
             }
             Plan::AnonymizeFirst => {
                 let built = self.rebuilt(rows)?;
@@ -432,7 +389,7 @@ impl ViewRead {
 
     /// Everything that the view shows, if these are all rows.
     pub(in crate::view) fn block(&self, rows: &RecordBatch) -> Result<Option<VerifiedRows>, ViewError> {
-        self.show(rows, Rest::Nothing).map(|shown| shown.block)
+        self.show(rows, &self.chosen())
     }
 
     /// The version, built again from these rows. It must have the same classes.

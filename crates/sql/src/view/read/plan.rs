@@ -76,7 +76,7 @@ impl Plan {
     pub(in crate::view) fn describe(&self, n_classes: usize) -> String {
         match self {
             Plan::AnonymizeFirst => "anonymize first".to_owned(),
-            Plan::SelectFirst { chosen: Chosen::All | Chosen::Complete } => "select first, all classes".to_owned(),
+            Plan::SelectFirst { chosen: Chosen::All } => "select first, all classes".to_owned(),
             Plan::SelectFirst { chosen: Chosen::Classes(classes) } => {
                 format!("select first, {} of {n_classes} classes", classes.len())
             }

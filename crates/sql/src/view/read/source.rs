@@ -11,7 +11,6 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::assemble::Chosen;
 use super::exec::external;
 use super::plan::Plan;
-use crate::parser::{BlockSize, Purposes};
 use crate::view::materialized::{StoredRead, Unread};
 use crate::view::{Definition, Directory, Owner, Reader, Version};
 
@@ -36,9 +35,6 @@ pub(in crate::view) enum Source {
     Stored(Arc<StoredRead>),
     /// The view's query.
     Query(PlannedRead),
-    /// The view's query in the order of identifiers. The rows of a block follow each other, so classes can leave as rows
-    /// come in.
-    InOrder(PlannedRead),
 }
 
 /// A planned query of the owner.
@@ -57,26 +53,19 @@ impl Base {
             Plan::AnonymizeFirst => return self.planned(query.clone()).await.map(Source::Query),
             Plan::SelectFirst { chosen } => chosen,
         };
-        let is_in_blocks =
-            self.definition.clauses.block != BlockSize::All && self.definition.clauses.purposes == Purposes::Together;
-        let reads_all = matches!(chosen, Chosen::All | Chosen::Complete);
-        if version.kept.is_some() && !(reads_all && is_in_blocks) {
+        if version.kept.is_some() {
             return Ok(Source::Kept);
         }
         let directory = version.directory(reader.pair);
         let persons = match chosen {
             Chosen::Classes(classes) => Some(directory.members(classes)).filter(|persons| persons.len() <= MOST_NAMED),
-            Chosen::All | Chosen::Complete => None,
+            Chosen::All => None,
         };
-        match persons {
-            Some(persons) => self.planned(self.query_of(directory, &persons)?).await.map(Source::Query),
-            None if is_in_blocks => {
-                let identifier = col(self.identifier()).sort(true, true);
-                let in_order = LogicalPlanBuilder::from(query.clone()).sort([identifier])?.build()?;
-                self.planned(in_order).await.map(Source::InOrder)
-            }
-            None => self.planned(query.clone()).await.map(Source::Query),
-        }
+        let query = match persons {
+            Some(persons) => self.query_of(directory, &persons)?,
+            None => query.clone(),
+        };
+        self.planned(query).await.map(Source::Query)
     }
 
     /// A query, ready to run in the owner's session.

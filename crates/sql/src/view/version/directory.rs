@@ -287,13 +287,6 @@ impl Directory {
         }
     }
 
-    /// For each class, whether all of its rows are among the given ones, each of which is given by its class.
-    pub(in crate::view) fn complete(&self, class_of_row: &[u32]) -> Vec<bool> {
-        let mut n_rows = vec![0; self.classes.len()];
-        class_of_row.iter().filter(|&&class| class != DENIED).for_each(|&class| n_rows[class as usize] += 1);
-        self.classes.iter().zip(n_rows).map(|(class, n_rows)| class.n_rows == n_rows).collect()
-    }
-
     /// Checks that the rows of each chosen class are exactly those that were verified.
     ///
     /// # Errors
