@@ -335,6 +335,7 @@ fn savings(saved: &Savings, steer: Steer) -> SavingsManifest {
         release: method(&saved.release),
         union: if_free(method(&saved.union)),
         separate: if_free(method(&saved.separate)),
+        least_penalty: (steer == Steer::All).then_some(saved.least),
         steer_cost: saved.steer_cost.map(|cost| if cost.free > 0.0 { cost.steered / cost.free } else { 1.0 }),
     }
 }

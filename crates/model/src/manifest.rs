@@ -333,6 +333,9 @@ pub struct SavingsManifest {
     /// two of the releases may single people out. A column of several audiences counts with the mean of their losses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub separate: Option<MethodLoss>,
+    /// No release that satisfies all audiences and coalitions has an uncertainty penalty below this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least_penalty: Option<f64>,
     /// How many times more is lost because only common columns decided how rows are grouped. Never written, because it
     /// depends on the columns of all audiences.
     #[serde(skip)]

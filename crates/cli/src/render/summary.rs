@@ -370,8 +370,12 @@ fn saved(savings: &SavingsManifest) -> String {
     }
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let in_butterflies = percent(savings.in_butterflies);
+    let most = match savings.least_penalty {
+        Some(least) => format!(" (no release could save more than {})", percent(1.0 - least / union)),
+        None => String::new(),
+    };
     format!(
-        "{} of what one k for all columns together would lose; {in_butterflies} of the rows are in butterflies",
+        "{} of what one k for all columns together would lose{most}; {in_butterflies} of the rows are in butterflies",
         percent(1.0 - release / union)
     )
 }
