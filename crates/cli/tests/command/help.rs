@@ -23,6 +23,7 @@ fn every_command_has_help() {
         "init",
         "schema",
         "explain",
+        "explore",
         "completions",
         "man",
     ] {
@@ -79,6 +80,7 @@ fn manual_pages_are_printed_and_written_one_per_command() {
         "kohort-completions",
         "kohort-estimate",
         "kohort-explain",
+        "kohort-explore",
         "kohort-hierarchy",
         "kohort-hierarchy-check",
         "kohort-hierarchy-make",
