@@ -52,10 +52,10 @@ fn files(folder: &Path) -> BTreeMap<String, String> {
 fn a_builder_changes_cells_like_a_spec() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.csv");
-    std::fs::write(&file, "age,pay,day\n20,101,2024-03-17\n30,149,2024-03-01\n80,151,2023-02-28\n90,998,2023-02-01\n")
+    fs::write(&file, "age,pay,day\n20,101,2024-03-17\n30,149,2024-03-01\n80,151,2023-02-28\n90,998,2023-02-01\n")
         .unwrap();
-    let table = kohort::Table::from_file(&file)
-        .quasi("age", kohort::Hierarchy::none())
+    let table = Table::from_file(&file)
+        .quasi("age", Hierarchy::none())
         .top("age", 80.0)
         .bottom("age", 30)
         .sensitive("pay", [])

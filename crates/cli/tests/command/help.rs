@@ -25,6 +25,7 @@ fn every_command_has_help() {
         "report",
         "schema",
         "explain",
+        "explore",
         "completions",
         "man",
     ] {
