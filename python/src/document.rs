@@ -13,7 +13,7 @@ pub(crate) fn builder(document: &Bound<'_, PyDict>) -> PyResult<JobBuilder> {
     let document = table(document)?;
     let mut builder = match document.get("preset") {
         Some(Value::String(preset)) if !document.contains_key("k") => JobBuilder::preset(preset),
-        // Any k is replaced by the one of the document, or missed by its checks.
+        // This k does not count: the document's own k replaces it, and without one the checks below refuse 0.
         _ => JobBuilder::new(0),
     };
     for (key, value) in document {
@@ -56,7 +56,7 @@ fn value(item: &Bound<'_, PyAny>) -> PyResult<Value> {
     if item.hasattr("__fspath__")? {
         return Ok(item.call_method0("__fspath__")?.extract::<String>()?.into());
     }
-    // Numbers of NumPy are none of Python's.
+    // NumPy's numbers are not instances of Python's types, so they are converted.
     if let Ok(whole) = item.extract::<i64>() {
         return Ok(whole.into());
     }

@@ -261,7 +261,7 @@ fn nodes(tree: &Hierarchy) -> String {
 #[pyfunction]
 pub(crate) fn bar_chart(title: &str, unit: &str, bars: Vec<(String, f64, String)>) -> String {
     let bars = bars.into_iter().map(|(label, value, shown)| kohort_plots::Bar { label, value, shown });
-    kohort_plots::bars(title, unit, &bars.collect::<Vec<_>>())
+    kohort_plots::bars(kohort_plots::Frame::Wide, title, unit, &bars.collect::<Vec<_>>())
 }
 
 /// A label and two bars, each with its value in words.
@@ -272,11 +272,11 @@ type LabelledPair = (String, (f64, String), (f64, String));
 pub(crate) fn pair_chart(title: &str, unit: &str, series: (String, String), pairs: Vec<LabelledPair>) -> String {
     let pair = |(label, first, second): LabelledPair| kohort_plots::Pair { label, first, second };
     let pairs: Vec<kohort_plots::Pair> = pairs.into_iter().map(pair).collect();
-    kohort_plots::pairs(title, unit, [&series.0, &series.1], &pairs)
+    kohort_plots::pairs(kohort_plots::Frame::Wide, title, unit, [&series.0, &series.1], &pairs)
 }
 
 /// A histogram as SVG: how many there are of each size.
 #[pyfunction]
 pub(crate) fn histogram(title: &str, x_unit: &str, y_unit: &str, counts: Vec<(u64, u64)>) -> String {
-    kohort_plots::histogram(title, x_unit, y_unit, &counts)
+    kohort_plots::histogram(kohort_plots::Frame::Wide, title, x_unit, y_unit, &counts)
 }

@@ -38,7 +38,7 @@ impl Job {
         Job { job, toml: self.toml.clone(), frames: self.frames.clone(), wholes: self.wholes.clone() }
     }
 
-    /// What a job is done with, once somebody runs errands for it.
+    /// The job, ready to run in a thread of its own. Its frames stay in Python until [`JobStart::run`] asks for them.
     pub(crate) fn start(&self) -> JobStart {
         let held = self.wholes.iter().map(Held::new).collect();
         JobStart { job: self.job.clone(), frames: self.frames.clone(), held }
@@ -69,7 +69,7 @@ impl Job {
     }
 }
 
-/// A job whose frames wait for somebody who runs errands.
+/// A job whose frames are still in Python: [`Errands`] ask the calling thread for their columns.
 pub(crate) struct JobStart {
     job: kohort::Job,
     frames: Vec<(PathBuf, Arc<Frame>)>,
@@ -77,7 +77,7 @@ pub(crate) struct JobStart {
 }
 
 impl JobStart {
-    /// Does something with the job. Its frames are handed over by errands.
+    /// Does `work` with the job, whose frames are handed over column by column, by errands.
     pub(crate) fn run<T>(
         self,
         progress: &dyn Progress,
@@ -111,7 +111,8 @@ fn with_frames(
     Ok(job)
 }
 
-/// Refuses columns that are not released and can't be handed over either: whoever has them meant something else.
+/// Refuses columns that can't be handed over although they are not released either. Such a column is probably a mistake in
+/// the frame, which its owner should know.
 fn refuse_unreadable(file: &Path, frame: &Arc<Frame>, released: &[bool], errands: &Errands) -> Result<(), Error> {
     let report = |(position, name): (usize, &String)| {
         let NotHandedOver { fault, hint } = frame.hand_over(position, errands).err()?;
@@ -250,8 +251,8 @@ impl Job {
         Ok(Release { release: Arc::new(release), shown })
     }
 
-    /// Reads, anonymizes, verifies and writes a table that may be larger than memory. Gives the manifest as JSON, and columns
-    /// whose released hierarchy lists no value that the private table lacks.
+    /// Reads, anonymizes, verifies and writes a table that may be larger than memory. Returns the manifest as JSON, and the
+    /// columns whose released hierarchy lists only values of the private table.
     #[pyo3(signature = (folder, n_bytes, format=None, force=false, seed=None, accept_risks=false, threads=None, hook=None))]
     #[allow(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn write_in_cells(
@@ -323,7 +324,7 @@ impl Release {
         self.release.rows_left_out().to_vec()
     }
 
-    /// Columns whose released hierarchy lists no value that the private table lacks.
+    /// Columns whose released hierarchy lists only values of the private table.
     #[getter]
     fn own_values_listed(&self) -> Vec<String> {
         self.release.own_values_listed()

@@ -122,7 +122,7 @@ impl Caller<'_> {
         let of_worker = Arc::clone(&state);
         let worker = move || {
             let of_errands = sender.clone();
-            // An errand that nobody receives is dropped, and whoever waits for its result learns it.
+            // If nobody receives an errand any more, the errand is dropped, and so `ask` returns `None`.
             let errands = Errands(Arc::new(move |errand| drop(of_errands.send(Message::Errand(errand)))));
             let outcome = catch_unwind(AssertUnwindSafe(|| pool.install(|| work(&*of_worker, &errands))));
             // Nobody listens any more if the work was cancelled and did not notice in time.

@@ -151,35 +151,22 @@ def test_the_tutorial_runs(tmp_path):
     assert any("<svg" in output.get("data", {}).get("text/html", "") for output in outputs)
 
 
-def test_the_bar_of_a_call_is_drawn_and_removed():
+def test_a_bar_is_updated_in_place_and_removed_when_a_call_ends():
     import nbclient
     import nbformat
 
-    code = (
+    cells = [
         "import kohort\n"
         "from kohort import _progress\n"
         "_progress._PATIENCE_SECONDS = 0\n"
-        "found = kohort.check('examples/clinic/patients.csv', quasi='birth')"
-    )
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
-    nbclient.NotebookClient(notebook, timeout=600).execute()
-    assert [output["data"]["text/html"] for output in notebook.cells[0].outputs] == [""]
-
-
-def test_a_bar_is_drawn_in_a_notebook():
-    import nbclient
-    import nbformat
-
-    code = (
-        "from kohort import _progress\n"
-        "_progress._PATIENCE_SECONDS = 0\n"
+        "found = kohort.check('examples/clinic/patients.csv', quasi='birth')",
         "context = _progress.reporting(None)\n"
         "bar = context.__enter__()\n"
         "bar('reading', 1, 4)\n"
-        "bar('reading', 1, 2)"
-    )
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+        "bar('reading', 1, 2)",
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code) for code in cells])
     nbclient.NotebookClient(notebook, timeout=600).execute()
-    outputs = [output["data"]["text/html"] for output in notebook.cells[0].outputs]
-    # One output that was updated in place.
-    assert outputs == ['<div>reading <progress value="50" max="100"></progress> 50 %</div>']
+    outputs = [[output["data"]["text/html"] for output in cell.outputs] for cell in notebook.cells]
+    # Each bar is one output. That of the finished call is empty.
+    assert outputs == [[""], ['<div>reading <progress value="50" max="100"></progress> 50 %</div>']]

@@ -25,10 +25,10 @@ const ALLOWED: [Allowed; 16] = [
     Allowed { package: "kohort-store", uses: &[], tests_use: &["kohort-crashkit"] },
     Allowed {
         package: "kohort",
-        uses: &["kohort-model", "kohort-core", "kohort-verify", "kohort-io"],
+        uses: &["kohort-model", "kohort-core", "kohort-verify", "kohort-io", "kohort-plots"],
         tests_use: &["kohort-testkit"],
     },
-    Allowed { package: "kohort-cli", uses: &["kohort"], tests_use: &["kohort-testkit"] },
+    Allowed { package: "kohort-cli", uses: &["kohort", "kohort-plots"], tests_use: &["kohort-testkit"] },
     Allowed {
         package: "kohort-sql",
         uses: &["kohort-model", "kohort-core", "kohort-verify", "kohort-io", "kohort-store", "kohort-labels"],

@@ -4,6 +4,8 @@
 //! hierarchies, and are quoted. Loss does not depend on the machine; times do, so they are only a hint. A quoted loss
 //! is compared only with one of ours in the same measure and with the same hierarchy of ages.
 
+mod sensitive;
+
 use std::error::Error;
 use std::path::Path;
 
@@ -249,9 +251,11 @@ pub(crate) fn run(data: &Path) -> Result<Section, Box<dyn Error>> {
     }
     let figures = vec![lm_figure(&measured), cpu_figure(&measured)];
     let body = format!(
-        "{EXPLANATION}\n{}\n{}\n{TIMES}\n{}\n{}\n{TARGETS}\n{}",
+        "{EXPLANATION}\n{}\n{}\n{}\n{}\n{TIMES}\n{}\n{}\n{TARGETS}\n{}",
         losses(&measured),
         figures[0].link(),
+        sensitive::EXPLANATION,
+        sensitive::table(data)?,
         times(&measured),
         figures[1].link(),
         targets(&measured),
@@ -267,17 +271,22 @@ pub(crate) fn read(data: &Path, age: Age) -> Result<LoadedTable, Box<dyn Error>>
 
 /// The spec of a release of Adult.
 pub(crate) fn spec_text(data: &Path, way: Way, k: u32) -> Result<String, Box<dyn Error>> {
+    Ok(columns_text(data, &QUASI, way, k)? + &format!("{SENSITIVE} = \"sensitive\"\n{}", way.section))
+}
+
+/// The same, up to the quasi columns.
+fn columns_text(data: &Path, quasi: &[&str], way: Way, k: u32) -> Result<String, Box<dyn Error>> {
     let folder = data.join("adult").canonicalize()?;
     let folder = child::path(&folder)?;
     let mut text = format!("k = {k}\n{}\n[tables.adult]\n", way.settings);
-    text += &format!("file = \"{folder}/adult.csv\"\n[tables.adult.columns]\n{SENSITIVE} = \"sensitive\"\n");
-    for column in QUASI {
+    text += &format!("file = \"{folder}/adult.csv\"\n[tables.adult.columns]\n");
+    for &column in quasi {
         text += &match way.age {
             Age::Number if column == "age" => format!("{column} = \"quasi\"\n"),
             _ => format!("{column} = {{ role = \"quasi\", hierarchy = \"{folder}/adult_hierarchy_{column}.csv\" }}\n"),
         };
     }
-    Ok(text + way.section)
+    Ok(text)
 }
 
 fn measure(data: &Path, way: Way, original: &LoadedTable) -> Result<Measured, Box<dyn Error>> {

@@ -33,7 +33,7 @@ use report::Section;
 
 type Benchmark = fn(&Path) -> Result<Section, Box<dyn Error>>;
 
-const BENCHMARKS: [(&str, Benchmark); 15] = [
+const BENCHMARKS: [(&str, Benchmark); 16] = [
     ("partition", partition::run),
     ("job", job::run),
     ("cells", cells::run),
@@ -45,6 +45,7 @@ const BENCHMARKS: [(&str, Benchmark); 15] = [
     ("tables", tables::run),
     ("tables-scale", tables::scale::run),
     ("audiences", audiences::run),
+    ("audiences-real", audiences::real::run),
     ("register", register::run),
     ("views", views::run),
     ("store", store::run),

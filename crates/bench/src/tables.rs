@@ -3,6 +3,7 @@
 mod bitmap;
 mod experiment;
 mod figures;
+mod made;
 pub(crate) mod scale;
 mod single_table;
 mod students;

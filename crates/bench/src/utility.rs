@@ -13,7 +13,7 @@ use std::path::Path;
 
 use kohort_core::encode::{Encoded, Rows};
 use kohort_core::loss;
-use kohort_core::partition::{KeepTree, LeastLoss, Mondrian, Partitioner, Repack, Task, TopDown};
+use kohort_core::partition::{KeepTree, LeastLoss, Mondrian, Partitioner, Task, TopDown};
 use kohort_core::recode::{Recoding, Shown};
 use kohort_core::requirement::Rules;
 use kohort_model::spec::MondrianSpec;
@@ -72,7 +72,7 @@ pub(crate) fn run(data: &Path) -> Result<Section, Box<dyn Error>> {
     };
     let workloads = [workload(N_COLUMNS[0])?, workload(N_COLUMNS[1])?, workload(N_COLUMNS[2])?];
     let mondrian = Mondrian { spec: MondrianSpec::default(), keep_tree: KeepTree::No };
-    let partitioners: [&dyn Partitioner; NAMES.len()] = [&LeastLoss { repack: Repack::Yes }, &TopDown, &mondrian];
+    let partitioners: [&dyn Partitioner; NAMES.len()] = [&LeastLoss { repacks: 1 }, &TopDown, &mondrian];
     let mut outcomes = Vec::new();
     for k in KS {
         for (name, partitioner) in NAMES.into_iter().zip(partitioners) {

@@ -3,7 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    anonymize, audit, check, completions, estimate, explain, external, hierarchy, init, man, schema, verify,
+    anonymize, audit, check, completions, estimate, explain, explore, external, hierarchy, init, man, report, schema,
+    verify,
 };
 
 /// Releases tables about people so that nobody can be told apart from k-1 others, and proves it.
@@ -20,7 +21,9 @@ pub(crate) enum Command {
     Check(check::Check),
     Audit(audit::Audit),
     Verify(verify::Verify),
+    Report(report::ReportRelease),
     Estimate(estimate::EstimateRows),
+    Explore(explore::Explore),
     #[command(subcommand)]
     Hierarchy(hierarchy::Hierarchy),
     Init(init::Init),

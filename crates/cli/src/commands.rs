@@ -6,10 +6,12 @@ pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod estimate;
 pub(crate) mod explain;
+pub(crate) mod explore;
 pub(crate) mod external;
 pub(crate) mod hierarchy;
 pub(crate) mod init;
 pub(crate) mod man;
+pub(crate) mod report;
 pub(crate) mod schema;
 pub(crate) mod verify;
 
@@ -28,6 +30,8 @@ pub(crate) fn run() -> ExitCode {
         Command::Check(command) => (command.run(), command.counting.output()),
         Command::Audit(command) => (command.run(), command.counting.output()),
         Command::Verify(command) => (command.run(), command.counting.output()),
+        Command::Report(command) => (command.run().map(|()| Verdict::Done), command.output()),
+        Command::Explore(command) => (command.run(), command.counting.output()),
         Command::Estimate(command) => (command.run().map(|()| Verdict::Done), command.output()),
         Command::Hierarchy(command) => (command.run().map(|()| Verdict::Done), Output::Words),
         Command::Init(command) => (command.run().map(|()| Verdict::Done), Output::Words),
@@ -113,6 +117,16 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         digits.trim().parse().map_err(|_| "no size: write a number and a unit, such as 2GB".to_owned())?;
     let n_bytes = number * unit as f64;
     if (1.0..=u64::MAX as f64).contains(&n_bytes) { Ok(n_bytes as u64) } else { Err("no size of memory".to_owned()) }
+}
+
+/// The variable that says how much memory the machine has.
+const MACHINE_MEMORY: &str = "KOHORT_MEMORY";
+
+/// How much memory the machine has, if anything tells.
+fn machine_memory() -> Result<Option<u64>, Failure> {
+    let Some(said) = std::env::var_os(MACHINE_MEMORY) else { return Ok(kohort::machine_memory()) };
+    let read = said.to_str().ok_or_else(|| "no size of memory".to_owned()).and_then(size);
+    read.map(Some).map_err(|why| Failure::input(format!("{MACHINE_MEMORY}: {why}"), "write a size such as 8GB"))
 }
 
 /// Limits the number of threads of all work from here on.

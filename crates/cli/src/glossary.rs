@@ -184,6 +184,21 @@ pub(crate) const ENTRIES: &[Entry] = &[
         text: "The recoded table and its manifest, in a folder that appears whole or not at all.",
     },
     Entry {
+        names: &["top coding", "bottom coding", "top", "bottom", "code"],
+        text: "Outer values of a column read `>= 90` or `<= 18`, so that an outlier shows nobody and widens no range.\n\
+               In a spec: top = 90, or top = { quantile = 0.99 }, which takes a value that k persons hold.",
+    },
+    Entry {
+        names: &["round", "truncate"],
+        text: "Numbers become the nearest multiple of a number (round = 100), dates the first day of their month,\n\
+               quarter, year or decade (truncate = \"month\"), before classes are made.",
+    },
+    Entry {
+        names: &["knee"],
+        text: "Of several values of k that `kohort explore` tried, the one that lies farthest below the straight line\n\
+               from the highest risk to the highest loss: up to it, a little loss saves much risk.",
+    },
+    Entry {
         names: &["manifest"],
         text: "manifest.json in a release: what was asked, what was reached, what it cost. It holds no value of\n\
                the private tables.",

@@ -4,10 +4,13 @@
 //! audience's *wing* partitions the body's rows by itself, so that an audience sees classes that satisfy it, and
 //! nobody pays for columns they don't know. A class in all columns is a body without wings.
 //!
+//! Rows are also placed one by one where everybody who looks at them is satisfied, and bodies are made of the rest
+//! (`repair.rs`). Of all that was found, the release that loses least is taken.
+//!
 //! # Guarantee
 //! rows that look the same in the columns of an audience, or of a coalition of them, satisfy everything it asks: counted
-//! once more before anything is returned. No more loss than anonymizing all columns at once by the same partitioner,
-//! unless persons have several rows and bodies must be joined, or a column must be kept from those who don't know it
+//! once more before anything is returned. The order of the table's columns changes nothing. No more loss than anonymizing
+//! all columns at once by the same partitioner, unless persons have several rows and bodies must be joined, or a column must be kept from those who don't know it
 //! # Paper
 //! `[PTL+08]`
 //! # Deviations
@@ -24,19 +27,25 @@
 //! tables that would have been cut differently. With [`Steer::Common`] nobody can, see `blind_search.rs`. Its cost is
 //! measured against the release that would have been made otherwise.
 //! # Cost
-//! a small multiple of partitioning all columns at once
+//! a multiple of partitioning all columns at once, bounded by visits of rows
 
 mod atoms;
 mod blind_search;
 mod bound;
 mod butterfly;
+mod finder;
 mod hidden;
+mod layers;
+mod least;
+mod looks;
 mod plan;
+mod repair;
 mod savings;
 mod search;
 mod settle;
 mod shown;
 mod tree;
+mod views;
 
 pub use savings::{Losses, Savings, SteerCost};
 
@@ -44,24 +53,25 @@ use std::collections::BTreeSet;
 
 use kohort_model::spec::Algorithm;
 use kohort_model::{Audiences, Coalition, Note, Persons, Progress, Quiet, Requirement, Spec, Steer, Table};
-use rayon::prelude::*;
 
 use crate::encode::Encoded;
 use crate::loss;
-use crate::partition::{CutTree, KeepTree, Mondrian, Partitioner, Task};
+use crate::partition::{KeepTree, Mondrian, Partitioner, Task};
 use crate::recode::{Recoding, Shown};
 use crate::requirement::{Rules, UnfitColumn};
 use crate::{AnonymizeError, Anonymized, partitioner, suppress};
 use atoms::{Atoms, task};
 use blind_search::BlindSearch;
-use butterfly::Piece;
+use finder::{Finder, Union};
 use hidden::HiddenDemand;
+use least::least_loss;
 use plan::{Ask, Plan, columns_of, domains_of, shared, together, without_redundant};
 use savings::loss_of_classes;
-use search::{BoundCounts, GOOD_ENOUGH, Search, Trees};
+use search::BoundCounts;
 use settle::{Demand, Demands, Outcome};
-use shown::ShownBoxes;
-use tree::BodyTree;
+
+/// Tables of at most this many distinct rows are also anonymized as if all audiences together asked for a k of 2.
+const MOST_COMPARED: usize = 1 << 12;
 
 /// A release for several audiences and what it saved, not yet verified.
 #[derive(Debug)]
@@ -79,6 +89,18 @@ pub struct Method {
     pub start: Start,
     /// The shape of bodies.
     pub shape: Shape,
+    /// Whether rows are also placed one by one.
+    pub narrow: Narrow,
+}
+
+/// Whether rows are also placed one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Narrow {
+    /// There are only bodies, as in the paper.
+    No,
+    /// Rows are placed where everybody who looks at them stays satisfied, and bodies are made of the rest; bodies are
+    /// narrowed where that is possible. The result that loses least is taken.
+    Yes,
 }
 
 /// What the search for bodies starts from.
@@ -103,7 +125,7 @@ pub enum Shape {
 
 impl Default for Method {
     fn default() -> Self {
-        Method { start: Start::UnionAndBody, shape: Shape::Nested }
+        Method { start: Start::UnionAndBody, shape: Shape::Nested, narrow: Narrow::Yes }
     }
 }
 
@@ -131,7 +153,9 @@ pub fn anonymize_audiences_by(
     method: Method,
     progress: &dyn Progress,
 ) -> Result<AnonymizedForAudiences, AnonymizeError> {
-    let quasi = positions_of(table, &audiences.union())?;
+    // By name, so that their order in the table, which decides between columns that are equally good, changes nothing.
+    let mut quasi = positions_of(table, &audiences.union())?;
+    quasi.sort_by_key(|&position| &table.columns[position].name);
     if quasi.is_empty() {
         return Err(AnonymizeError::NoQuasiColumn);
     }
@@ -144,12 +168,7 @@ pub fn anonymize_audiences_by(
     let kept = suppress::rows_that_can_stand(table, &encoded, &everything, spec.max_suppressed, &[])?;
     let compile = |requirements: &[Requirement]| Rules::compile(table, requirements, &kept);
     let rules = compile(&everything)?;
-    let plan = Plan::new(&without_redundant(&asks), &encoded.domains, &compile, method.shape)?;
-    let visible = asks.iter().chain(&coalitions).map(|ask| Demand::new(ask, &compile)).collect::<Result<_, _>>()?;
-    let demands = Demands { visible, hidden };
-
-    let kept_rows = || Atoms::of_rows(&encoded.domains, encoded.fold(&kept));
-    let rows = kept_rows();
+    let rows = Atoms::of_rows(&encoded.domains, encoded.fold(&kept));
     let common = shared(asks.iter().map(|ask| &ask.columns));
     let n_left_out = table.n_rows - kept.len();
     let losses = |of_columns: &[f64]| Losses::of_columns(of_columns, &common, table.n_rows, n_left_out);
@@ -158,41 +177,43 @@ pub fn anonymize_audiences_by(
     let quiet = Quiet(progress);
     let classes = partitioner.partition(&Task { progress: &quiet, ..task(&rows.rows, &encoded.domains, &rules) });
     crate::stop_if_cancelled(progress)?;
-    let mut classes = classes?;
-    let (cuts, classes) = (classes.tree.take(), classes.to_lists());
-    let all_columns: Vec<usize> = (0..quasi.len()).collect();
-    let union = Union { losses: loss_of_classes(&rows, &classes, &all_columns), classes, cuts };
+    let union = Union::of(&rows, classes?);
     let of_union = losses(&union.losses);
+    let least = least_loss(&rows, &asks.iter().chain(&coalitions).collect::<Vec<&Ask>>());
     let of_separate = losses(&loss_of_separate(&rows, &asks, &compile, partitioner.as_ref())?);
 
     progress.begin("butterflies", 0);
     let counts = BoundCounts::default();
-    let finder = Finder {
-        spec,
-        method,
-        partitioner: partitioner.as_ref(),
-        plan: &plan,
-        counts: &counts,
-        demands: &demands,
-        progress,
+    let find = |coalitions: &[Ask]| -> Result<Option<Outcome<'_>>, UnfitColumn> {
+        let visible = asks.iter().chain(coalitions).map(|ask| Demand::new(ask, &compile)).collect::<Result<_, _>>()?;
+        let demands = Demands { visible, hidden: &hidden };
+        if demands.are_met_by(&rows) {
+            return Ok(None);
+        }
+        let plan = |asks: &[Ask]| Plan::new(&without_redundant(asks), &encoded.domains, &compile, method.shape);
+        let merged = merge_colluding(&asks, coalitions).map(|merged| plan(&merged)).transpose()?;
+        let finder = Finder {
+            spec,
+            method,
+            partitioner: partitioner.as_ref(),
+            rules: &rules,
+            of_coalitions: &compile(&together(coalitions))?,
+            plan: &plan(&asks)?,
+            merged: merged.as_ref(),
+            counts: &counts,
+            demands: &demands,
+            progress,
+        };
+        Ok(Some(finder.find(&rows, &union)))
     };
     let mut steer_cost = None;
-    let outcome = if demands.are_met_by(&rows) {
-        Outcome::unchanged(rows)
-    } else {
-        let of_coalitions = compile(&collusion)?;
-        let mut found = match of_coalitions.asks_anything() {
-            false => finder.find_among_rows(rows.clone(), &union),
-            true => finder.find_among_classes(&rows, &union, &of_coalitions),
-        };
-        // The members of a coalition can also be served as one audience that knows the columns of all of them. Try that
-        // too.
-        if let Some(merged) = merge_colluding(&asks, &coalitions) {
-            let plan = Plan::new(&without_redundant(&merged), &encoded.domains, &compile, method.shape)?;
-            let merged = Finder { plan: &plan, ..finder }.find_among_rows(rows, &union);
-            if merged.loss() < found.loss() {
-                found = merged;
-            }
+    let outcome = if let Some(mut found) = find(&coalitions)? {
+        // Whoever asks for more must not get more: a release for two persons whom all audiences together can't tell
+        // apart is one without that, too.
+        let compares = method.narrow == Narrow::Yes && collusion.is_empty() && rules.k() > 1;
+        if compares && rows.len() <= MOST_COMPARED {
+            let pairs = Ask { columns: (0..quasi.len()).collect(), requirements: vec![Requirement::K(2)] };
+            found = find(&[pairs])?.filter(|pairs| pairs.loss() < found.loss()).unwrap_or(found);
         }
         if audiences.steer == Steer::Common {
             let members = |coalition: &Coalition| {
@@ -201,23 +222,32 @@ pub fn anonymize_audiences_by(
             };
             let asked = audiences.coalitions.iter().map(members).zip(coalitions.iter());
             let search = BlindSearch {
-                quick: finder.quick(),
+                quick: Mondrian { spec: spec.mondrian, keep_tree: KeepTree::Yes },
                 partitioner: partitioner.as_ref(),
                 compile: &compile,
                 coalitions: asked.map(|(members, ask)| (members, ask.requirements.clone())).collect(),
             };
-            let mut closed = search.find(kept_rows(), &asks)?;
-            closed.settle(&demands);
+            let mut closed = search.find(rows.clone(), &asks)?;
+            let visible =
+                asks.iter().chain(&coalitions).map(|ask| Demand::new(ask, &compile)).collect::<Result<_, _>>()?;
+            closed.settle(&Demands { visible, hidden: &hidden });
             steer_cost = Some(SteerCost { steered: closed.loss(), free: found.loss() });
             found = closed;
         }
         found
+    } else {
+        Outcome::unchanged(rows.clone())
     };
 
     crate::stop_if_cancelled(progress)?;
     progress.begin("recode", 0);
     let Outcome { atoms, shown: boxes, .. } = &outcome;
-    let classes = boxes.classes();
+    // The release has the columns, and the order of its rows, as the table has them.
+    let in_order = positions_of(table, &audiences.union())?;
+    let columns: Vec<usize> =
+        in_order.iter().filter_map(|position| quasi.iter().position(|other| other == position)).collect();
+    let encoded = Encoded::new(table, &in_order)?;
+    let classes = boxes.classes(&columns);
     let shown = Shown::new(&classes, &encoded, &atoms.rows);
     let everybody: Vec<u32> = (0..table.n_rows as u32).collect();
     let (n_in, n_out) = (suppress::n_persons(&rules, &everybody), suppress::n_persons(&rules, &kept));
@@ -231,6 +261,7 @@ pub fn anonymize_audiences_by(
         shape: outcome.shape(),
         union: of_union,
         separate: of_separate,
+        least: least + (n_left_out * quasi.len()) as f64,
         release: losses(&boxes.loss_of_columns(atoms)),
         in_butterflies: outcome.share_in_butterflies(),
         asked,
@@ -282,7 +313,7 @@ impl AsksOfAudiences {
         let mut hidden = Vec::new();
         let mut ask = |names: &[&str], requirements: &[Requirement]| -> Result<Ask, AnonymizeError> {
             let positions = positions_of(table, names)?;
-            let place = |position: usize| encoded.columns.binary_search(&position).ok();
+            let place = |position: usize| encoded.columns.iter().position(|&other| other == position);
             let columns: BTreeSet<usize> = positions.into_iter().filter_map(place).collect();
             let mut visible = Vec::new();
             for requirement in requirements {
@@ -342,97 +373,6 @@ fn loss_of_separate(
         }
     }
     Ok(losses.iter().zip(&n_audiences).map(|(loss, n)| loss / n.max(1.0)).collect())
-}
-
-/// The classes that the partitioner finds in the columns of all audiences.
-struct Union {
-    classes: Vec<Vec<u32>>,
-    cuts: Option<CutTree>,
-    /// Per column.
-    losses: Vec<f64>,
-}
-
-/// Finds the cells that rows show.
-struct Finder<'f> {
-    spec: &'f Spec,
-    method: Method,
-    partitioner: &'f dyn Partitioner,
-    plan: &'f Plan,
-    counts: &'f BoundCounts,
-    demands: &'f Demands,
-    progress: &'f dyn Progress,
-}
-
-impl Finder<'_> {
-    /// Bodies of these atoms; `tree` is that of their classes in all columns, if known.
-    fn find<'a>(&self, atoms: Atoms<'a>, tree: Option<BodyTree>, trees: Trees) -> Outcome<'a> {
-        let thorough = (self.spec.algorithm != Algorithm::Mondrian).then_some(self.partitioner);
-        let Finder { counts, progress, .. } = *self;
-        let search = Search { atoms: &atoms, quick: self.quick(), thorough, trees, counts, progress };
-        let solution = search.solve(&atoms.all(), self.plan, tree);
-        let (bodies, pieces): (Vec<Vec<u32>>, Vec<Vec<Piece<'_>>>) =
-            solution.bodies.into_par_iter().map(|body| (body.atoms.clone(), body.into_pieces(&atoms))).unzip();
-        let shown = ShownBoxes::new(&atoms, pieces.into_iter().flatten());
-        let mut outcome = Outcome { atoms, shown, bodies };
-        outcome.settle(self.demands);
-        outcome
-    }
-
-    fn quick(&self) -> Mondrian {
-        Mondrian { spec: self.spec.mondrian, keep_tree: KeepTree::Yes }
-    }
-
-    fn trees(&self, good_enough: f64) -> Trees {
-        match self.method.start {
-            Start::Union => Trees::OfClasses,
-            Start::UnionAndBody => Trees::Both { good_enough },
-        }
-    }
-
-    /// Bodies of the rows themselves.
-    fn find_among_rows<'a>(&self, rows: Atoms<'a>, union: &Union) -> Outcome<'a> {
-        let tree = BodyTree::of_classes(&rows, &union.classes, union.cuts.as_ref());
-        self.find(rows, Some(tree), self.trees(GOOD_ENOUGH))
-    }
-
-    /// Bodies of classes that satisfy `rules` in the columns of all audiences. Such classes are made in up to three ways,
-    /// and the result that loses least is taken. If the first result is good enough, the other ways are not tried.
-    fn find_among_classes<'a>(&self, rows: &Atoms<'a>, union: &Union, rules: &Rules) -> Outcome<'a> {
-        let loss_of_union: f64 = union.losses.iter().sum();
-        let inside = |sets: &[Vec<u32>]| self.classes_inside(rows, sets, rules);
-        let atoms_of = |classes: &[Vec<u32>]| Atoms::of_classes(rows.domains, &rows.rows, classes);
-        let mut best: Option<Outcome<'a>> = None;
-        if let (Start::UnionAndBody, Some(split)) = (self.method.start, &self.plan.split) {
-            let bodies = rows.project(&rows.all(), &split.body).classes(&split.domains, rules, &self.quick());
-            let body_first = self.find(atoms_of(&inside(&bodies).concat()), None, Trees::BodyFirst);
-            if body_first.loss() < GOOD_ENOUGH * loss_of_union {
-                return body_first;
-            }
-            best = Some(body_first);
-        }
-        // The atoms are classes of k', so the loss of classes of k is no measure of what is good enough: search both trees.
-        let of_all = self.find(atoms_of(&inside(&[rows.all()]).concat()), None, self.trees(0.0));
-        // Parts of the union's classes can show the same cells as the union's classes, so they need not lose more.
-        let parts = inside(&union.classes);
-        let atoms = atoms_of(&parts.concat());
-        let tree = BodyTree::of_classes(&atoms, &numbers_of(&parts), union.cuts.as_ref());
-        let of_union = self.find(atoms, Some(tree), self.trees(0.0));
-        let less = |one: Outcome<'a>, other: Outcome<'a>| if other.loss() < one.loss() { other } else { one };
-        [Some(of_all), best].into_iter().flatten().fold(of_union, less)
-    }
-
-    /// The classes inside of each of some sets of rows.
-    fn classes_inside(&self, rows: &Atoms<'_>, sets: &[Vec<u32>], rules: &Rules) -> Vec<Vec<Vec<u32>>> {
-        let inside =
-            |set: &Vec<u32>| rows.project(set, &self.plan.columns).classes(&self.plan.domains, rules, self.partitioner);
-        sets.par_iter().map(inside).collect()
-    }
-}
-
-/// The numbers of the parts of each set, counted through.
-fn numbers_of(sets: &[Vec<Vec<u32>>]) -> Vec<Vec<u32>> {
-    let mut numbers = 0..;
-    sets.iter().map(|set| numbers.by_ref().take(set.len()).collect()).collect()
 }
 
 #[cfg(test)]

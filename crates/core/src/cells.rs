@@ -92,7 +92,8 @@ impl JoinedLoss {
         }
         self.ncp += loss.ncp * n_rows;
         self.widths += loss.uncertainty_penalty;
-        // Both are sums over the same classes: of squared sizes, and of these less the k of each member.
+        // DM sums the squares of class sizes, and k-deviation the same squares less the k of each member. So their
+        // difference is the sum of these k.
         self.needed += loss.dm - persons.suppressed as f64 * n_rows - loss.k_deviation;
         self.persons.n_in += persons.n_in;
         self.persons.n_out += persons.n_out;

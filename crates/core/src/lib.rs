@@ -26,7 +26,7 @@ use kohort_model::{Loss, Note, Persons, Progress, Release, Requirement, Role, Sp
 
 use encode::{Encoded, ForeignValues, Rows};
 use partition::{
-    Classes, Cluster, Datafly, FullDomain, KeepTree, LeastLoss, Mondrian, OwnK, Partitioner, Repack, Task, TopDown,
+    Classes, Cluster, Datafly, FullDomain, KeepTree, LeastLoss, Mondrian, OwnK, Partitioner, Task, TopDown,
 };
 use recode::{Recoding, Shown};
 use requirement::{Rules, Tally, UnfitColumn};
@@ -101,6 +101,21 @@ pub enum AnonymizeError {
         persons: u64,
         /// Asked.
         k: u32,
+    },
+    /// More rows of a child table find no partner than the spec allows to leave out.
+    #[error(
+        "table '{table}': {n_left_out} of {n_rows} rows would be left out, because they find no partner or belong to nobody: more \
+         than max_rows_left_out = {limit} allows"
+    )]
+    RowsLeftOut {
+        /// The child table.
+        table: String,
+        /// The fewest rows that would be left out.
+        n_left_out: u64,
+        /// All rows of the table.
+        n_rows: u64,
+        /// The largest share that may be left out.
+        limit: f64,
     },
     /// A class tells too surely that somebody is in the private table, or that somebody is not.
     #[error(
@@ -211,6 +226,10 @@ impl AnonymizeError {
             AnonymizeError::PreviousValues { .. } => {
                 Some("release later, when more has changed; or the same persons and values as before")
             }
+            AnonymizeError::RowsLeftOut { .. } => Some(
+                "allow a larger share, ask for a smaller k, or allow persons to be left out with max_suppressed and \
+                 leftovers = \"suppress\"",
+            ),
             AnonymizeError::OneValue { .. } => Some("drop the column, or take the requirement out"),
             AnonymizeError::NoQuasiColumn => Some("give the columns an attacker may know the role quasi"),
             AnonymizeError::Unavailable { .. } => Some("use algorithm = \"auto\""),
@@ -332,7 +351,7 @@ fn block_size(spec: &Spec) -> Option<NonZeroUsize> {
 /// The partitioner a spec asks for.
 fn partitioner(spec: &Spec, block_ends: Vec<u32>) -> Result<Box<dyn Partitioner>, AnonymizeError> {
     Ok(match spec.algorithm {
-        Algorithm::Auto => Box::new(LeastLoss { repack: Repack::Yes }),
+        Algorithm::Auto => Box::new(LeastLoss { repacks: spec.effort }),
         Algorithm::Mondrian => Box::new(Mondrian { spec: spec.mondrian, keep_tree: KeepTree::No }),
         Algorithm::Datafly => Box::new(OwnK(Datafly { block_ends })),
         Algorithm::Cluster => {

@@ -20,7 +20,7 @@ pub use cluster::Cluster;
 pub(crate) use cut::count_runs;
 pub use datafly::{Datafly, OwnK};
 pub use full_domain::{FullDomain, Objective};
-pub use least_loss::{LeastLoss, Repack};
+pub use least_loss::LeastLoss;
 pub use levels::Levels;
 pub use mondrian::{KeepTree, Mondrian};
 pub use top_down::TopDown;

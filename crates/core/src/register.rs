@@ -43,7 +43,7 @@ use kohort_model::{JoinedRegister, Note, Persons, PreviousRelease, Progress, Req
 use rayon::prelude::*;
 
 use crate::encode::Encoded;
-use crate::partition::{LeastLoss, Partitioner, Repack};
+use crate::partition::{LeastLoss, Partitioner};
 use crate::requirement::Rules;
 use crate::{AnonymizeError, Anonymized, Classified, classify, partitioner, suppress};
 use base::Base;
@@ -121,7 +121,7 @@ pub fn anonymize_with_register(
     };
     let partitioner: Box<dyn Partitioner> = match (spec.algorithm, looked_at, method) {
         // Repacking lowers the loss of everybody, and so may raise that of the few who are private.
-        (Algorithm::Auto, LookedAt::Everybody, RegisterMethod::Refine) => Box::new(LeastLoss { repack: Repack::No }),
+        (Algorithm::Auto, LookedAt::Everybody, RegisterMethod::Refine) => Box::new(LeastLoss { repacks: 0 }),
         _ => partitioner(spec, Vec::new())?,
     };
     let base = Base::new(partitioner.as_ref(), spec);

@@ -8,6 +8,7 @@
 //! | `cost`, `pairing` | what joining two of them loses, and which of their nodes are paired |
 //! | `order`, `miracle`, `leftovers` | the single pass of MiRaCle and MiRaCleX |
 //! | `auto` | the least loss within a reasonable wait |
+//! | `limits` | how many rows of a child table may be left out, and what a row is worth so that no more are |
 //! | `requirement`, `settle` | what is asked beyond k |
 //! | `references` | which second foreign keys stay |
 //! | `shown`, `recode`, `arrange`, `loss` | classes to released tables, and what that loses |
@@ -29,6 +30,7 @@ mod cost;
 mod forest;
 mod gather;
 mod leftovers;
+mod limits;
 mod loss;
 mod miracle;
 mod mixed;
@@ -43,17 +45,21 @@ mod shown;
 
 use std::collections::BTreeSet;
 
-use kohort_model::spec::{Algorithm, Pairing};
-use kohort_model::{Loss, Note, Persons, Progress, Release, ReleasedTable, Requirement, Role, Schema, Spec, Table};
+use kohort_model::spec::{Algorithm, MAX_ROWS_LEFT_OUT, Pairing};
+use kohort_model::{
+    Loss, Note, Persons, Progress, Release, ReleasedTable, Requirement, Role, Schema, SchemaTable, Spec, Table,
+};
 
 use crate::loss::TableLoss;
 use crate::requirement::Rules;
 use crate::{AnonymizeError, suppress};
+use auto::{Found, Way};
 use cost::{Basis, Counting, Meter, Scratch};
 use forest::Grove;
+use limits::Limits;
 use miracle::TreesTask;
 use order::Points;
-use pairing::MOST_OPTIMAL_PAIRS;
+use pairing::MOST_PAIRS;
 use references::Planned;
 use requirement::TreesJudge;
 use shown::Shown;
@@ -135,6 +141,7 @@ fn run(
     for (table, recoded) in recode::recode(tables, schema, &planned, &kept, spec) {
         released[table] = Some(recoded);
     }
+    notes.extend(released.iter().flatten().zip(tables).zip(&schema.tables).filter_map(note_rows_left_out));
     let names: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
     let anonymized = AnonymizedTables {
         release: Release { tables: released.into_iter().flatten().collect() },
@@ -145,6 +152,14 @@ fn run(
         notes: notes.into_iter().collect(),
     };
     Ok((anonymized, scratch.n_pairs))
+}
+
+/// A note if a child table without a limit leaves out more rows than is usual.
+fn note_rows_left_out(((released, table), linked): ((&ReleasedTable, &Table), &SchemaTable)) -> Option<Note> {
+    let (n, n_rows) = ((table.n_rows - released.rows.len()) as u64, table.n_rows as u64);
+    let is_usual = n as f64 <= MAX_ROWS_LEFT_OUT * n_rows as f64;
+    let has_limit = linked.parent.is_none() || linked.max_rows_left_out.is_some();
+    (!has_limit && !is_usual).then(|| Note::RowsLeftOut { table: table.name.clone(), n, n_rows })
 }
 
 struct TreesJob<'j> {
@@ -180,7 +195,8 @@ impl<'j> TreesJob<'j> {
         let forest = grove.forest(tables, schema, spec.keys);
         let judge = TreesJudge::new(tables, &grove, &forest, requirements, |_, _| true)?;
         let points = Points::new(&forest, &grove.encoded);
-        let order = points.by_similarity(forest.len());
+        let folded: Vec<u32> = (0..forest.len() as u32).collect();
+        let order = points.by_similarity(&folded, &forest.kinds);
         let task = TreesTask {
             forest: &forest,
             order: &order,
@@ -195,24 +211,40 @@ impl<'j> TreesJob<'j> {
         if spec.algorithm == Algorithm::Auto && n_persons > n_tried {
             notes.insert(Note::ComparedOnPart { n_persons, n_tried });
         }
-        let asks_for_optimal = spec.clustering.pairing == Some(Pairing::Optimal);
-        if asks_for_optimal && forest.most_pairs_of_siblings() > MOST_OPTIMAL_PAIRS {
-            notes.insert(Note::PairedGreedily { limit: MOST_OPTIMAL_PAIRS as u64 });
+        if forest.most_pairs_of_siblings() > MOST_PAIRS {
+            notes.insert(Note::PairedInParts { limit: MOST_PAIRS as u64 });
         }
         progress.begin("partition", forest.len() as u64);
         let basis = if spec.algorithm == Algorithm::MiracleX { Basis::Node } else { Basis::Subtree };
         let pairing = spec.clustering.pairing.unwrap_or(Pairing::Greedy);
-        let meter = Meter::new(&forest, &grove.encoded, basis, pairing, self.counting);
-        let classes = match spec.algorithm {
-            Algorithm::Auto => auto::least_loss(&task, &grove.encoded),
+        let limits = Limits::new(tables, schema, &grove, &forest);
+        if let Some(exceeded) = limits.out_of_reach() {
+            return Err(exceeded.error(tables));
+        }
+        let mut found = match spec.algorithm {
+            Algorithm::Auto => auto::least_loss(&task, &grove.encoded, &limits),
             Algorithm::Miracle | Algorithm::MiracleX => {
+                let meter = Meter::new(&forest, &grove.encoded, basis, pairing, self.counting);
                 let clusters = miracle::pass(&task, &meter, scratch, f64::INFINITY);
-                leftovers::place(&task, &meter, scratch, clusters.unwrap_or_default())
+                let classes = leftovers::place(&task, &meter, scratch, clusters.unwrap_or_default());
+                Found { way: Way::Pass(basis, pairing), worths: limits.cells(), classes }
             }
             algorithm => return Err(AnonymizeError::Unavailable { algorithm, kind: "for several tables" }),
         };
-        crate::stop_if_cancelled(progress)?;
-        let classes = settle::settle(tables, &grove, requirements, &task, &meter, classes)?;
+        let classes = loop {
+            crate::stop_if_cancelled(progress)?;
+            let weighed = forest.with_worths(&found.worths);
+            let meter = || Meter::new(&weighed, &grove.encoded, basis, pairing, Counting::No);
+            let task = TreesTask { forest: &weighed, ..task };
+            let classes = settle::settle(tables, &grove, requirements, &task, meter, found.classes)?;
+            let Some(exceeded) = limits.exceeded(&classes) else { break classes };
+            let excess = limits.excess(&forest, &order, &classes, 0.0);
+            let Some(worths) = limits.raised_as_asked(&found.worths, excess) else {
+                return Err(exceeded.error(tables));
+            };
+            let classes = auto::find(&task, found.way, &grove.encoded, &worths, f64::INFINITY).unwrap_or_default();
+            found = Found { worths, classes, ..found };
+        };
 
         let shown = Shown::new(&grove, &forest, &classes);
         let needed = Rules::compile(&tables[root], &requirements[root], &kept)?;

@@ -11,7 +11,7 @@
 use std::collections::BTreeSet;
 
 use arrow_schema::{DataType, Field};
-use kohort_model::{Cells, Column, NULL, Notation, ReleasedColumn, Role, Table, Value, ValueType};
+use kohort_model::{Cells, Column, NULL, Notation, ReleasedColumn, Role, Table, Texts, Value, ValueType};
 
 use crate::read::{Original, TextDictionary, ValueDictionary};
 use crate::{LoadedTable, LoadedTables, WriteError};
@@ -82,6 +82,7 @@ impl Original<'_> {
             && column.role == Role::Quasi
             && column.hierarchy.is_none()
             && column.value_type.is_ordered()
+            && column.notation.codes.are_none()
             && !column.has_nulls()
     }
 }
@@ -138,6 +139,50 @@ pub(crate) fn separator(low: &Column, high: &Column, notation: Option<&Notation>
     }
 }
 
+/// The labels of pairs of bounds, numbered in the order in which they are met.
+#[derive(Default)]
+pub(crate) struct ComposedLabels {
+    pairs: ValueDictionary<(u32, u32)>,
+    labels: TextDictionary,
+    n_labels: u32,
+}
+
+impl ComposedLabels {
+    /// The numbers of the labels of some rows, given by the ids of their bounds over these texts.
+    ///
+    /// # Errors
+    /// The first of these rows, counted from 1, that has only one bound, or whose label could be taken for another row's.
+    pub(crate) fn ids(
+        &mut self,
+        (lows, low_texts): (&[u32], &Texts),
+        (highs, high_texts): (&[u32], &Texts),
+        label: impl Fn(&str, &str) -> String,
+    ) -> Result<Vec<u32>, u64> {
+        let mut ids = Vec::with_capacity(lows.len());
+        for (row, (&low, &high)) in lows.iter().zip(highs).enumerate() {
+            let id = self.pairs.id((low, high));
+            if id == self.n_labels {
+                let text = match (low, high) {
+                    (NULL, NULL) => "*".to_owned(),
+                    (NULL, _) | (_, NULL) => return Err(row as u64 + 1),
+                    (low, high) => label(low_texts.get(low), high_texts.get(high)),
+                };
+                if self.labels.id(&text) != self.n_labels {
+                    return Err(row as u64 + 1);
+                }
+                self.n_labels += 1;
+            }
+            ids.push(id);
+        }
+        Ok(ids)
+    }
+
+    /// The labels by their numbers.
+    pub(crate) fn texts(&self) -> &Texts {
+        self.labels.texts()
+    }
+}
+
 /// Replaces the column at `low` and the one after it by a single column of this name that holds their labels.
 ///
 /// # Errors
@@ -148,28 +193,13 @@ pub(crate) fn compose(
     name: &str,
     label: impl Fn(&str, &str) -> String,
 ) -> Result<(), u64> {
-    let (mut pairs, mut labels, mut n_labels) = (ValueDictionary::default(), TextDictionary::default(), 0);
-    let (lows, highs) = (&table.columns[low], &table.columns[low + 1]);
-    let mut ids = Vec::with_capacity(lows.ids.len());
-    for (row, (&low, &high)) in lows.ids.iter().zip(&highs.ids).enumerate() {
-        let id = pairs.id((low, high));
-        if id == n_labels {
-            let text = match (low, high) {
-                (NULL, NULL) => "*".to_owned(),
-                (NULL, _) | (_, NULL) => return Err(row as u64 + 1),
-                (low, high) => label(lows.texts.get(low), highs.texts.get(high)),
-            };
-            if labels.id(&text) != n_labels {
-                return Err(row as u64 + 1);
-            }
-            n_labels += 1;
-        }
-        ids.push(id);
-    }
+    let mut labels = ComposedLabels::default();
+    let of = |column: usize| (table.columns[column].ids.as_slice(), &table.columns[column].texts);
+    let ids = labels.ids(of(low), of(low + 1), label)?;
     table.columns.remove(low + 1);
     let column = &mut table.columns[low];
     name.clone_into(&mut column.name);
-    column.texts = labels.into_texts();
+    column.texts = labels.labels.into_texts();
     column.ids = ids;
     Ok(())
 }
@@ -191,10 +221,12 @@ mod tests {
         for bad in ["", "[20]", "[20,]", "[20;29]", "[a,b]", "20,29", "[20,29,30]"] {
             assert_eq!(split(bad, &ages), None, "{bad}");
         }
-        let comma = column(ValueType::Decimal, Notation { decimal_comma: true, date_format: None });
+        let comma =
+            column(ValueType::Decimal, Notation { decimal_comma: true, date_format: None, ..Notation::default() });
         assert_eq!(split("[1,5;2]", &comma), Some(Some(("1,5", "2"))));
         let format = Some("%d %b, %Y".to_owned());
-        let dates = column(ValueType::Date, Notation { decimal_comma: false, date_format: format });
+        let dates =
+            column(ValueType::Date, Notation { decimal_comma: false, date_format: format, ..Notation::default() });
         assert_eq!(split("[01 May, 1990,02 May, 1990]", &dates), Some(Some(("01 May, 1990", "02 May, 1990"))));
     }
 

@@ -7,6 +7,7 @@
 //!    and hands out the same [`crate::Staged`] folder as for a table in memory.
 
 mod merge;
+mod read_back;
 mod released;
 mod spill;
 mod store;
@@ -14,4 +15,4 @@ mod store;
 pub use released::{ClassSizes, ReleasedCells, StagedCells};
 pub use spill::Spill;
 pub(crate) use spill::remove_abandoned;
-pub use store::{CellStore, parts_of};
+pub use store::{CellStore, StoredRows, parts_of};

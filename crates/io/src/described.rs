@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use kohort_model::{
     Cells, Column, ColumnManifest, JoinedRegister, LabelsManifest, NULL, Notation, ReleasedColumn, ReleasedTable, Role,
-    Table, Texts, ValueType,
+    Table, Texts, Transform, ValueType,
 };
 
 use crate::arrow_text::{ArrowOrder, Fixed, TextForm};
@@ -109,14 +109,14 @@ impl Original<'_> {
             Shown::Labels(labels) => {
                 let mut known = typed(role, column.value_type, &column.notation);
                 known.labels = Some(with_shown(&self.origin.readings[source].labels, column, labels));
-                known
+                self.with_changes(known, source)
             }
             Shown::Copied(_) if self.origin.readings[source].is_typed => {
                 let mut known = typed(role, column.value_type, &column.notation);
                 // With a hierarchy cells are compared as texts, because each text has its own place in the tree.
                 let by_text = column.hierarchy.is_some() && column.value_type != ValueType::Text;
                 known.compared_as = by_text.then(|| ColumnManifest::AS_TEXT.to_owned());
-                known
+                self.with_changes(known, source)
             }
             Shown::Copied(texts) => {
                 let field = self.origin.fields[source].as_ref();
@@ -129,6 +129,14 @@ impl Original<'_> {
                 known
             }
         }
+    }
+
+    /// Adds what was done to the cells before classes were made. The codes are part of the notation.
+    fn with_changes(&self, mut known: ColumnManifest, source: usize) -> ColumnManifest {
+        let Transform { round, truncate, .. } = &self.origin.readings[source].transform;
+        known.rounded.clone_from(round);
+        known.truncated = *truncate;
+        known
     }
 
     fn of_arrow(&self, role: &str, form: &TextForm, texts: &Texts) -> ColumnManifest {

@@ -21,17 +21,18 @@ mod read;
 mod write;
 
 pub use bounds::CellForm;
-pub use cells::{CellStore, ClassSizes, ReleasedCells, Spill, StagedCells, parts_of};
+pub use cells::{CellStore, ClassSizes, ReleasedCells, Spill, StagedCells, StoredRows, parts_of};
 pub use described::ColumnManifests;
 pub use format::{Compression, Format, InputFormat};
 pub use private::{AskedOfOne, Private, PrivateTables, asked_of_join};
 pub use read::{
-    AuditOptions, Batches, CheckOptions, CountedTable, EarlierRegister, FileColumns, InMemory, JoinedBy, LazyColumns,
-    LoadError, LoadedRegister, LoadedRegisters, LoadedTable, LoadedTables, MissingValue, NotHandedOver, NumberedRows,
-    Origin, PlainCells, PrivateRows, ReadError, ReadErrors, ReleaseError, RowNumber, RowNumbers, RowsAgain, Sources,
-    StreamedTable, TableBatches, check_labels, count_released, infer_type, load, load_registers, load_tables,
-    manifest_digest, read_batches_for_check, read_for_audit, read_for_check, read_listing, read_manifest_of,
-    read_release, read_release_of, read_release_with, read_rows, texts_by_value,
+    AuditOptions, Batches, CheckOptions, CountedRowsAgain, CountedTable, DOCUMENTS, EarlierRegister, FileColumns,
+    InMemory, JoinedBy, LazyColumns, LoadError, LoadedRegister, LoadedRegisters, LoadedTable, LoadedTables,
+    MissingValue, NotHandedOver, NumberedRows, Origin, PlainCells, PrivateRows, ReadError, ReadErrors, ReleaseError,
+    ReleasedColumns, RowNumber, RowNumbers, RowsAgain, Sources, StreamedTable, TableBatches, check_labels,
+    count_released, estimated_rows, infer_type, load, load_registers, load_tables, manifest_digest,
+    read_batches_for_check, read_for_audit, read_for_check, read_listing, read_manifest_of, read_release,
+    read_release_of, read_release_with, read_rows, texts_by_value,
 };
 pub use write::{
     Existing, ReleasedBatches, Staged, VerifiedRows, WriteError, WriteOptions, WrittenFile, check_target,

@@ -8,6 +8,7 @@ mod counted;
 mod csv;
 mod dictionary;
 mod error;
+mod estimate;
 mod hierarchies;
 mod lazy;
 mod listing;
@@ -23,21 +24,23 @@ mod rows;
 mod sources;
 mod streamed;
 mod tables;
+mod transform;
 mod typing;
 
 pub use audit::{AuditOptions, read_for_audit};
 pub use batches::TableBatches;
 pub use columns::FileColumns;
-pub use counted::CountedTable;
+pub use counted::{CountedRowsAgain, CountedTable};
 pub use error::{MissingValue, ReadError, ReadErrors, RowNumber, RowNumbers};
+pub use estimate::estimated_rows;
 pub use hierarchies::texts_by_value;
 pub use lazy::{LazyColumns, NotHandedOver};
 pub use load::{LoadedTable, Origin, check_labels, load};
 pub use open::{CheckOptions, read_batches_for_check, read_for_check};
 pub use register::{EarlierRegister, JoinedBy, LoadedRegister, LoadedRegisters, load_registers};
 pub use release::{
-    ReleaseError, count_released, manifest_digest, read_listing, read_manifest_of, read_release, read_release_of,
-    read_release_with,
+    DOCUMENTS, ReleaseError, ReleasedColumns, count_released, manifest_digest, read_listing, read_manifest_of,
+    read_release, read_release_of, read_release_with,
 };
 pub use rows::{PlainCells, PrivateRows, read_rows};
 pub use sources::{Batches, InMemory, Sources};
@@ -50,6 +53,7 @@ pub(crate) use dictionary::{TextDictionary, ValueDictionary};
 pub(crate) use listing::{ListingError, read_listing_file};
 pub(crate) use load::{ColumnReading, Original};
 pub(crate) use open::{OpenTable, read_released, released_in};
+pub(crate) use release::as_readers_see;
 pub(crate) use rows::columns_together;
 pub(crate) use streamed::{NumberedColumns, Pieces};
 pub(crate) use typing::infer;

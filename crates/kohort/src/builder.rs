@@ -145,6 +145,12 @@ impl JobBuilder {
         self.set("algorithm", name)
     }
 
+    /// Sets how much work `auto` spends on classes of less loss, from 1, which is usual, to 1000.
+    #[must_use]
+    pub fn effort(self, effort: u32) -> Self {
+        self.set("effort", i64::from(effort))
+    }
+
     /// Sets the seed of algorithms that use chance. It never appears in the release.
     #[must_use]
     pub fn seed(self, seed: u32) -> Self {

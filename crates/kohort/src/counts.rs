@@ -24,7 +24,7 @@ pub fn counts(findings: &Findings) -> Map<String, Value> {
         Counted::Rows => "rows",
     };
     let smallest: Vec<Value> = findings
-        .smallest_classes
+        .smallest_classes()
         .iter()
         .map(|&(persons, classes)| json!({ "persons": persons, "classes": classes }))
         .collect();

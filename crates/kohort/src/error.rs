@@ -278,6 +278,7 @@ impl From<AnonymizeError> for Error {
             | AnonymizeError::OneValue { .. }
             | AnonymizeError::TooFewJoined { .. }
             | AnonymizeError::Presence { .. }
+            | AnonymizeError::RowsLeftOut { .. }
             | AnonymizeError::PreviousCrowd { .. }
             | AnonymizeError::PreviousValues { .. } => Error::Unreachable(error),
             AnonymizeError::NoQuasiColumn

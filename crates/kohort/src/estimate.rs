@@ -13,7 +13,9 @@ use kohort_io::read_release_with;
 use kohort_model::hierarchy::MaskSide;
 use kohort_model::register::SENSITIVE_GROUP;
 use kohort_model::spec::HierarchySource;
-use kohort_model::{Column, Hierarchy, LabelsManifest, Manifest, NULL, Progress, Role, Table, Value, ValueType};
+use kohort_model::{
+    Codes, Column, Hierarchy, LabelsManifest, Manifest, NULL, Notation, Progress, Role, Table, Value, ValueType,
+};
 use kohort_verify::{Reading, ShownLabel};
 
 use crate::error::{Error, Report};
@@ -85,7 +87,7 @@ pub fn estimate(
 }
 
 /// Estimates from the tables of a release.
-fn estimate_from(
+pub(crate) fn estimate_from(
     manifest: &Manifest,
     tables: &[Table],
     conditions: &[Condition],
@@ -427,7 +429,12 @@ fn check_masks(column: &Column) -> Result<(), Report> {
 }
 
 fn not_of_type(column: &Column, value: &str) -> Report {
-    let hint = if column.value_type.is_ordered() {
+    let codes = &column.notation.codes;
+    let hint = if !codes.are_none() {
+        let top = codes.top.iter().map(|bound| format!("{bound} and more"));
+        let coded: Vec<String> = top.chain(codes.bottom.iter().map(|bound| format!("{bound} and less"))).collect();
+        format!("the release does not tell values of {} apart, so ask for all of them or none", coded.join(" or of "))
+    } else if column.value_type.is_ordered() {
         format!("write a value of type {}, spelled as in the release", column.value_type)
     } else {
         "ask with = or in".to_owned()
@@ -437,14 +444,27 @@ fn not_of_type(column: &Column, value: &str) -> Report {
 
 /// A value of the condition. Distances on the scale are counted from it.
 fn origin_of<'c>(test: &'c Test, column: &Column) -> Result<Value<'c>, Report> {
-    let text = match test {
-        Test::In(values) => &values[0],
-        Test::Between(low, _) => low,
-        Test::Compare(_, value) => value,
+    let (text, comparison) = match test {
+        Test::In(values) => (&values[0], None),
+        Test::Between(low, _) => (low, None),
+        Test::Compare(comparison, value) => (value, Some(*comparison)),
     };
-    let is_ordered = column.value_type.is_ordered();
-    let value = Value::parse(text, column.value_type, &column.notation).filter(|_| is_ordered);
-    value.ok_or_else(|| not_of_type(column, text))
+    if column.value_type.is_ordered() { value_of(text, comparison, column) } else { Err(not_of_type(column, text)) }
+}
+
+/// The value of a text in a condition. If values from 120 on are coded, `>= 120` and `< 120` ask for all of them or for none, so
+/// the bound counts as the code.
+fn value_of<'c>(text: &'c str, comparison: Option<Comparison>, column: &Column) -> Result<Value<'c>, Report> {
+    let codes = &column.notation.codes;
+    let bound = match comparison {
+        Some(Comparison::AtLeast | Comparison::Less) => &codes.top,
+        Some(Comparison::AtMost | Comparison::Greater) => &codes.bottom,
+        None => &None,
+    };
+    let is_bound = bound.as_deref() == Some(text);
+    let codes = if is_bound { Codes::default() } else { codes.clone() };
+    let notation = Notation { codes, ..column.notation.clone() };
+    Value::parse(text, column.value_type, &notation).ok_or_else(|| not_of_type(column, text))
 }
 
 fn range_of(test: &Test, column: &Column) -> Result<ValueRange, Report> {
@@ -452,19 +472,19 @@ fn range_of(test: &Test, column: &Column) -> Result<ValueRange, Report> {
 }
 
 fn range_from(test: &Test, column: &Column, origin: &Value<'_>) -> Result<ValueRange, Report> {
-    let place = |text: &str| {
-        let value = Value::parse(text, column.value_type, &column.notation);
-        value.map(|value| value.distance_from(origin)).ok_or_else(|| not_of_type(column, text))
-    };
+    let place = |text: &str, comparison| Ok(value_of(text, comparison, column)?.distance_from(origin));
     Ok(match test {
-        Test::In(values) => (Bound::Included(place(&values[0])?), Bound::Included(place(&values[0])?)),
-        Test::Between(low, high) => (Bound::Included(place(low)?), Bound::Included(place(high)?)),
-        Test::Compare(comparison, value) => match comparison {
-            Comparison::Less => (Bound::Unbounded, Bound::Excluded(place(value)?)),
-            Comparison::AtMost => (Bound::Unbounded, Bound::Included(place(value)?)),
-            Comparison::Greater => (Bound::Excluded(place(value)?), Bound::Unbounded),
-            Comparison::AtLeast => (Bound::Included(place(value)?), Bound::Unbounded),
-        },
+        Test::In(values) => (Bound::Included(place(&values[0], None)?), Bound::Included(place(&values[0], None)?)),
+        Test::Between(low, high) => (Bound::Included(place(low, None)?), Bound::Included(place(high, None)?)),
+        Test::Compare(comparison, value) => {
+            let place = place(value, Some(*comparison))?;
+            match comparison {
+                Comparison::Less => (Bound::Unbounded, Bound::Excluded(place)),
+                Comparison::AtMost => (Bound::Unbounded, Bound::Included(place)),
+                Comparison::Greater => (Bound::Excluded(place), Bound::Unbounded),
+                Comparison::AtLeast => (Bound::Included(place), Bound::Unbounded),
+            }
+        }
     })
 }
 

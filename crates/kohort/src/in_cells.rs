@@ -8,6 +8,7 @@
 //! 6. Merge the released rows into one file, which the verifier reads and counts.
 
 mod join;
+mod passes;
 
 use std::path::Path;
 
@@ -15,8 +16,7 @@ use kohort_core::AnonymizeError;
 use kohort_core::cells::{CellPlan, JoinedLoss, Whole, anonymize_cell};
 use kohort_core::encode::{Domain, Encoded};
 use kohort_io::{
-    CellForm, CellStore, LoadedTable, NumberedRows, ReleasedCells, RowsAgain, Spill, StreamedTable, WriteOptions,
-    check_target,
+    CellStore, LoadedTable, NumberedRows, ReleasedCells, RowsAgain, Spill, StreamedTable, WriteOptions, check_target,
 };
 use kohort_model::spec::Order;
 use kohort_model::{Cells, Manifest, Note, Progress, Quiet, ReleasedTable, Requirement, Role, Spec, Table, Texts};
@@ -28,6 +28,7 @@ use crate::job::{Job, limit_of};
 use crate::manifest::{Facts, TableFacts};
 use crate::memory::{Memory, Together};
 use join::join_unreachable;
+use passes::{PASSES, Passes};
 
 /// Rows by which it is judged whether a column names persons.
 const ROWS_OF_GROUPS: u64 = 1 << 16;
@@ -58,7 +59,7 @@ impl Job {
         progress: &dyn Progress,
     ) -> Result<WrittenInCells, Error> {
         self.refuse_in_cells()?;
-        let written = self.in_cells(folder.as_ref(), options, memory, progress);
+        let written = self.in_cells(folder.as_ref(), options, memory, &Passes::new(progress));
         match written {
             // A folder that is there already stays.
             Err(_) if progress.is_cancelled() => Err(Error::Cancelled),
@@ -71,7 +72,7 @@ impl Job {
     }
 
     /// Refuses what can't be cut into cells in this version, and names all of it.
-    fn refuse_in_cells(&self) -> Result<(), Error> {
+    pub(crate) fn refuse_in_cells(&self) -> Result<(), Error> {
         let spec = &self.spec;
         let [table] = spec.tables.as_slice() else {
             return Err(Error::input(
@@ -85,7 +86,6 @@ impl Job {
             (!spec.registers.is_empty(), "registers"),
             (table.person.is_some(), "a person column"),
             (spec.order == Order::Input, "order = \"input\""),
-            (self.form() == CellForm::Bounds, "cells as bounds"),
         ];
         let report = |&(_, what): &(bool, &str)| {
             Report::new(format!("{what} can't be anonymized in cells in this version")).hint("anonymize it in memory")
@@ -115,6 +115,7 @@ impl Job {
         let (spec, table_spec) = (&self.spec, &self.spec.tables[0]);
         let streamed = StreamedTable::count(self.sources(), spec, table_spec, memory.of_texts(), progress)?;
         let StreamedTable { loaded, counts, n_rows, sample, rows } = streamed;
+        let loaded = loaded.released_as(self.form())?;
         let n_columns = loaded.table.columns.len();
         let encoded = Whole { table: &loaded.table, counts: &counts }.encoded()?;
         let sample = codes_of(&encoded, sample);
@@ -221,6 +222,9 @@ impl Job {
         if self.leaves_out_nobody() {
             notes.push(Note::NobodyLeftOut);
         }
+        if memory.is_chosen() {
+            notes.push(Note::MemoryChosen { n_megabytes: memory.n_bytes() >> 20 });
+        }
         if cells.len() > 1 {
             notes.push(Note::InCells { n_cells: cells.len() as u64 });
         }
@@ -260,7 +264,7 @@ pub struct PlannedCells {
 impl PlannedCells {
     /// How often all rows are read: the table to be counted and to be sent to its cells, the cells, and the release to be merged,
     /// and to be verified in two readings.
-    pub const PASSES: u64 = 6;
+    pub const PASSES: u64 = PASSES.len() as u64;
 }
 
 /// A table that was read once, and how it is cut.

@@ -3,6 +3,8 @@
 //! Rows with the same cells in the quasi columns go to the same part. So every class is counted at once, and the counts of all parts
 //! are those of the table.
 
+mod compare;
+
 use std::path::Path;
 
 use kohort_io::{CellStore, CountedTable, NumberedRows, Spill, parts_of};
@@ -11,6 +13,7 @@ use kohort_verify::{Findings, PartsCounter, Violations};
 
 use crate::error::Error;
 use crate::memory::Memory;
+pub(crate) use compare::{BothTables, ComparedInParts, compare_in_parts};
 
 /// Counts all rows of a table. `folder` is where they wait.
 pub(crate) fn count_in_parts(
@@ -30,7 +33,7 @@ pub(crate) fn count_in_parts(
     let spill = Spill::below(folder, counted.n_rows.saturating_mul(4 * n_columns as u64).saturating_mul(9) / 8)?;
     let mut store = CellStore::new(&spill, n_parts as usize, n_columns, memory.waiting_rows(n_columns));
     let mut first = 0;
-    counted.for_each_piece(progress, |rows: &NumberedRows| -> Result<(), Error> {
+    counted.rows.for_each_piece(progress, |rows: &NumberedRows| -> Result<(), Error> {
         let n_rows = rows.first().map_or(0, Vec::len) as u32;
         let mut with_number = rows.to_vec();
         with_number.push((first..first + n_rows).collect());

@@ -1,21 +1,22 @@
 //! [`Job`]: from a spec and private tables to a verified release in memory.
 
 use std::borrow::Cow;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use kohort_core::audiences::{AnonymizedForAudiences, Savings, anonymize_audiences};
+use kohort_core::audiences::{Savings, anonymize_audiences};
 use kohort_core::register::{AnonymizedWithRegister, anonymize_with_register};
 use kohort_core::relational::anonymize_tables;
-use kohort_core::{AnonymizeError, Anonymized, anonymize};
+use kohort_core::{Anonymized, anonymize};
 use kohort_io::{
     AskedOfOne, Batches, CellForm, InMemory, LazyColumns, LoadedRegister, LoadedRegisters, Private, PrivateTables,
     Sources, asked_of_join, load, load_registers, load_tables,
 };
 use kohort_model::{
-    Column, InRegister, NULL, Progress, RegisterManifest, Requirement, Role, Schema, Silent, Spec, Table,
+    Column, InRegister, Loss, NULL, Note, Progress, RegisterManifest, Requirement, Role, Schema, Silent, Spec, Table,
 };
 use kohort_verify::{
-    BlatantRisk, ReleasedLink, SuppressionLimit, find_diversity_risks, find_risks, measure, measure_tables,
+    BlatantRisk, ReleasedLink, SuppressionLimit, Verified, find_diversity_risks, find_risks, measure, measure_tables,
     verify_joined, verify_release, verify_tables,
 };
 
@@ -23,6 +24,7 @@ use crate::error::{Error, Report};
 use crate::manifest::{Facts, RegisterFacts, TableFacts, link_manifests};
 use crate::previous::Previous;
 use crate::release::Release;
+use crate::verification::n_persons;
 
 /// The tables to be released, and how.
 ///
@@ -122,10 +124,25 @@ impl Job {
         self
     }
 
+    /// Sets how much work `auto` spends on classes of less loss, from 1, which is usual, to 1000. A number outside is taken for
+    /// the nearest of these.
+    #[must_use]
+    pub fn effort(mut self, effort: u32) -> Self {
+        self.spec.effort = effort.clamp(1, 1000);
+        self
+    }
+
     /// Sets the seed of algorithms that use chance. It never appears in the release.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.spec.seed = seed;
+        self
+    }
+
+    /// Asks for another k than the spec does. Audiences with a k of their own keep it.
+    #[must_use]
+    pub fn k(mut self, k: NonZeroU32) -> Self {
+        self.spec.k = k.get();
         self
     }
 
@@ -182,7 +199,7 @@ impl Job {
     }
 
     /// Refuses combinations that this version does not support, and names all of them.
-    fn refuse_combinations(&self) -> Result<(), Error> {
+    pub(crate) fn refuse_combinations(&self) -> Result<(), Error> {
         let (are_several, has_audiences) = (self.spec.tables.len() > 1, !self.spec.audiences.is_empty());
         let has_registers = !self.spec.registers.is_empty();
         let mut to_come = Vec::new();
@@ -217,53 +234,43 @@ impl Job {
         let quasi = original.table.with_role(Role::Quasi);
         let before =
             measure(&original.table, &quasi, &[], &asked).map_err(|violations| Error::unverified(&violations))?;
-        check_persons(&asked, before.persons)?;
-        let (done, saved) = anonymize_one(&asked, &original.table, spec, progress)?;
-        progress.begin("verifying", 0);
-        let release = verify_release(done.release, &original.table, &asked, limit_of(spec))
-            .map_err(|violations| Error::unverified(&violations))?;
-        let released = &release.get().tables[0];
-        let accepted_risks = self.judge(find_risks(&original.table, &asked.requirements(), Some(released)))?;
+        let made = Made::of_one(spec, &original.table, progress)?;
+        let accepted_risks = self.judge(made.risks)?;
         let table = TableFacts { name: original.table.name.clone(), rows_in: original.table.n_rows as u64, loss: None };
         let facts = Facts {
-            algorithm: done.algorithm,
-            notes: done.notes,
+            algorithm: made.algorithm,
+            notes: made.notes,
             accepted_risks,
-            loss: done.loss,
+            loss: made.loss,
             tables: vec![table],
             links: Vec::new(),
-            saved,
+            saved: made.saved,
             registers: None,
             previous: Vec::new(),
             before,
         };
-        Ok(Release::new(facts, release, Private::one(spec.clone(), original), Vec::new()))
+        Ok(Release::new(facts, made.release, Private::one(spec.clone(), original), Vec::new()))
     }
 
     fn of_many(&self, progress: &dyn Progress) -> Result<Release, Error> {
         let spec = &self.spec;
         let originals = load_tables(self.sources(), spec, progress)?.released_as(self.cells)?;
         let (tables, schema) = (originals.tables.as_slice(), &originals.schema);
-        let requirements: Vec<Vec<Requirement>> = spec.tables.iter().map(|table| spec.requirements(table)).collect();
-        let done = anonymize_tables(tables, schema, spec, progress)?;
-        progress.begin("verifying", 0);
+        let made = Made::of_many(spec, tables, schema, progress)?;
         let links = ReleasedLink::of(schema, tables);
         let before = measure_tables(&without_orphans(tables, schema), &links)
             .map_err(|violations| Error::unverified(&violations))?;
-        let release = verify_tables(done.release, tables, schema, &requirements, limit_of(spec))
-            .map_err(|violations| Error::unverified(&violations))?;
-        let risks = tables.iter().zip(&requirements).flat_map(|(table, asked)| find_diversity_risks(table, asked));
-        let accepted_risks = self.judge(risks.collect())?;
-        let of_tables = tables.iter().zip(done.loss_of_tables).map(|(table, loss)| TableFacts {
+        let accepted_risks = self.judge(made.risks)?;
+        let of_tables = tables.iter().zip(made.loss_of_tables).map(|(table, loss)| TableFacts {
             name: table.name.clone(),
             rows_in: table.n_rows as u64,
             loss: Some(loss),
         });
         let facts = Facts {
-            algorithm: done.algorithm,
-            notes: done.notes,
+            algorithm: made.algorithm,
+            notes: made.notes,
             accepted_risks,
-            loss: done.loss,
+            loss: made.loss,
             tables: of_tables.collect(),
             links: link_manifests(&links),
             saved: None,
@@ -272,7 +279,7 @@ impl Job {
             before,
         };
         let private = Private { spec: spec.clone(), tables: PrivateTables::Many(originals) };
-        Ok(Release::new(facts, release, private, Vec::new()))
+        Ok(Release::new(facts, made.release, private, Vec::new()))
     }
 
     fn of_joined(&self, progress: &dyn Progress) -> Result<Release, Error> {
@@ -328,18 +335,60 @@ impl Job {
     }
 }
 
-fn anonymize_one(
-    asked: &AskedOfOne,
-    table: &Table,
-    spec: &Spec,
-    progress: &dyn Progress,
-) -> Result<(Anonymized, Option<Savings>), AnonymizeError> {
-    match asked {
-        AskedOfOne::OfAll(requirements) => Ok((anonymize(table, spec, requirements, progress)?, None)),
-        AskedOfOne::OfAudiences(audiences) => {
-            let AnonymizedForAudiences { anonymized, saved } = anonymize_audiences(table, spec, audiences, progress)?;
-            Ok((anonymized, Some(saved)))
-        }
+/// A verified release of tables that were read before, with its facts and the risks that were found.
+pub(crate) struct Made {
+    pub(crate) release: Verified<kohort_model::Release>,
+    pub(crate) algorithm: &'static str,
+    pub(crate) notes: Vec<Note>,
+    pub(crate) loss: Loss,
+    /// One entry per table of many.
+    loss_of_tables: Vec<Loss>,
+    saved: Option<Savings>,
+    pub(crate) risks: Vec<BlatantRisk>,
+}
+
+impl Made {
+    /// Anonymizes one table, with audiences or without, and verifies the release.
+    pub(crate) fn of_one(spec: &Spec, original: &Table, progress: &dyn Progress) -> Result<Self, Error> {
+        let asked = AskedOfOne::new(spec);
+        check_persons(&asked, n_persons(original))?;
+        let (done, saved) = match &asked {
+            AskedOfOne::OfAll(requirements) => (anonymize(original, spec, requirements, progress)?, None),
+            AskedOfOne::OfAudiences(audiences) => {
+                let done = anonymize_audiences(original, spec, audiences, progress)?;
+                (done.anonymized, Some(done.saved))
+            }
+        };
+        progress.begin("verifying", 0);
+        let Anonymized { release, loss, persons: _, algorithm, notes } = done;
+        let release = verify_release(release, original, &asked, limit_of(spec))
+            .map_err(|violations| Error::unverified(&violations))?;
+        let risks = find_risks(original, &asked.requirements(), Some(&release.get().tables[0]));
+        Ok(Made { release, algorithm, notes, loss, loss_of_tables: Vec::new(), saved, risks })
+    }
+
+    /// Anonymizes several tables, and verifies the release.
+    pub(crate) fn of_many(
+        spec: &Spec,
+        originals: &[Table],
+        schema: &Schema,
+        progress: &dyn Progress,
+    ) -> Result<Self, Error> {
+        let requirements: Vec<Vec<Requirement>> = spec.tables.iter().map(|table| spec.requirements(table)).collect();
+        let done = anonymize_tables(originals, schema, spec, progress)?;
+        progress.begin("verifying", 0);
+        let release = verify_tables(done.release, originals, schema, &requirements, limit_of(spec))
+            .map_err(|violations| Error::unverified(&violations))?;
+        let risks = originals.iter().zip(&requirements).flat_map(|(table, asked)| find_diversity_risks(table, asked));
+        Ok(Made {
+            release,
+            algorithm: done.algorithm,
+            notes: done.notes,
+            loss: done.loss,
+            loss_of_tables: done.loss_of_tables,
+            saved: None,
+            risks: risks.collect(),
+        })
     }
 }
 

@@ -52,12 +52,14 @@
 //! | release one table | [`Table`] |
 //! | release many tables, to several audiences, or beside a register | [`JobBuilder`], or a spec file and [`Job::read`] |
 //! | write, print, or get Arrow batches | [`Release`] |
-//! | release a table that is larger than memory | [`Job::write_in_cells`], [`Job::plan_in_cells`] |
-//! | count a table or a release that is larger than memory | [`Check::file_within`], [`verify_within`] |
+//! | release a table that is larger than memory | [`Job::write_in_cells`], [`Job::plan_in_cells`]; [`Job::too_large_for`] tells whether it is |
+//! | count a table or a release that is larger than memory | [`Check::file_within`], [`verify_within`], [`verify_against_within`] |
 //! | count a release again, as its readers or its publisher | [`verify`], [`verify_against`] |
+//! | report on a release to people who sign it | [`report`](report()), [`write_report`]; with figures for the owner alone [`report_against`] |
 //! | measure any table, also another tool's output | [`Check`] |
 //! | read several releases of the same persons together | [`Audit`] |
 //! | estimate counts from a release | [`estimate`](estimate()) |
+//! | see what several values of k would cost | [`Job::explore`] |
 //! | get a spec to begin with | [`suggest`](suggest()) |
 //! | show progress, or cancel | [`Progress`] |
 //!
@@ -75,7 +77,9 @@ mod counts;
 mod described;
 mod error;
 mod estimate;
+mod explore;
 mod expression;
+mod fitting;
 mod in_cells;
 mod in_parts;
 mod job;
@@ -84,7 +88,9 @@ mod manifest;
 mod memory;
 mod previous;
 mod release;
+mod report;
 mod suggest;
+mod totals;
 mod verification;
 mod wording;
 
@@ -97,15 +103,20 @@ pub use check::{Check, Checked};
 pub use counts::{counts, has_sizes, hides_persons};
 pub use error::{Error, Report};
 pub use estimate::{Estimate, EstimateOptions, ValueCount, Widths, estimate};
+pub use explore::{ExploreOptions, Explored, Figures, Outcome, Run, Series};
+pub use fitting::{TooLarge, machine_memory};
 pub use in_cells::{PlannedCells, WrittenInCells};
 pub use job::Job;
 pub use make::make_hierarchy;
 pub use manifest::sensitive_columns;
 pub use memory::Memory;
 pub use release::Release;
+pub use report::{report, report_against, write_owner_report, write_report};
 pub use suggest::{Setting, Suggestion, Suggestions, suggest, suggest_batches};
+pub use totals::TotalChange;
 pub use verification::{
-    Verdict, Verification, verify, verify_against, verify_against_with, verify_with, verify_within,
+    Verdict, Verification, verify, verify_against, verify_against_with, verify_against_within, verify_with,
+    verify_within,
 };
 pub use wording::{Parameter, Words};
 
@@ -119,5 +130,5 @@ pub use kohort_io::{
     Batches, CellForm, Compression, Existing, Format, LazyColumns, NotHandedOver, ReleasedBatches, WriteOptions,
     check_target,
 };
-pub use kohort_model::{Manifest, Progress, Requirement, Role, Silent, Spec};
+pub use kohort_model::{Manifest, Pass, Progress, Requirement, Role, Silent, Spec};
 pub use kohort_verify::Knows;

@@ -91,6 +91,7 @@ impl Facts {
         Manifest {
             kohort: env!("CARGO_PKG_VERSION").to_owned(),
             algorithm: self.algorithm.to_owned(),
+            effort: Some(spec.effort).filter(|&effort| effort != 1),
             order: spec.order,
             requirement: requirement(spec),
             achieved: achieved(found),
@@ -225,6 +226,11 @@ pub(crate) fn requirement(spec: &Spec) -> RequirementManifest {
         },
         delta_presence: spec.delta_presence,
         max_suppressed: spec.max_suppressed,
+        max_rows_left_out: spec
+            .tables
+            .iter()
+            .filter_map(|table| Some((table.name.clone(), table.max_rows_left_out?)))
+            .collect(),
         sensitive,
     }
 }
@@ -329,6 +335,7 @@ fn savings(saved: &Savings, steer: Steer) -> SavingsManifest {
         release: method(&saved.release),
         union: if_free(method(&saved.union)),
         separate: if_free(method(&saved.separate)),
+        least_penalty: (steer == Steer::All).then_some(saved.least),
         steer_cost: saved.steer_cost.map(|cost| if cost.free > 0.0 { cost.steered / cost.free } else { 1.0 }),
     }
 }
@@ -541,6 +548,7 @@ mod tests {
             steer: None,
             delta_presence: None,
             max_suppressed: 0.0,
+            max_rows_left_out: BTreeMap::new(),
             sensitive: BTreeMap::from([("x".to_owned(), BTreeMap::from([(key.to_owned(), setting)]))]),
         };
         let tables = [released("a", &["x"])];

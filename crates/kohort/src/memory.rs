@@ -1,7 +1,8 @@
 //! [`Memory`]: how much a job in cells may use, or the count of a table in parts, and what for.
 //!
 //! A quarter is for distinct texts, which are in memory all the time. The cell that is being anonymized gets half. What is left
-//! holds rows on their way to their cells; when the last cell is done, rows on their way to the file have its half.
+//! holds rows on their way to their cells; when the last cell is done, rows on their way to the file have its half. Where a release is
+//! compared with its table, the texts of both have a quarter each, rows that are traced a quarter, and their possible origins an eighth.
 
 use crate::error::{Error, Report};
 
@@ -13,6 +14,7 @@ const MOST_CELLS: u64 = 1 << 10;
 pub struct Memory {
     n_bytes: u64,
     most_rows: Option<u64>,
+    is_chosen: bool,
 }
 
 /// Rows that must be in memory together.
@@ -25,7 +27,7 @@ pub(crate) struct Together {
 impl Memory {
     /// About this many bytes, beside the program itself.
     pub fn bytes(n_bytes: u64) -> Self {
-        Memory { n_bytes, most_rows: None }
+        Memory { n_bytes, most_rows: None, is_chosen: false }
     }
 
     /// Cells of at most this many rows, although more would fit into memory. Smaller cells lose more.
@@ -33,6 +35,26 @@ impl Memory {
     pub fn rows_per_cell(mut self, most_rows: u64) -> Self {
         self.most_rows = Some(most_rows);
         self
+    }
+
+    /// The same memory, which nobody asked for: it was chosen because the job would not have fitted.
+    pub(crate) fn chosen(mut self) -> Self {
+        self.is_chosen = true;
+        self
+    }
+
+    pub(crate) fn is_chosen(self) -> bool {
+        self.is_chosen
+    }
+
+    /// How much it is.
+    pub fn n_bytes(self) -> u64 {
+        self.n_bytes
+    }
+
+    /// About what a job of so many rows needs if the whole table is in memory.
+    pub(crate) fn needed(n_rows: u64, n_columns: usize) -> u64 {
+        n_rows.saturating_mul(bytes_per_row(n_columns))
     }
 
     /// Distinct texts may take this much.
@@ -44,6 +66,18 @@ impl Memory {
     pub(crate) fn rows_of_part(self, n_columns: usize) -> u64 {
         let fitting = (self.n_bytes / 2 / (48 + 8 * n_columns as u64)).max(1);
         self.most_rows.map_or(fitting, |most| most.clamp(1, fitting))
+    }
+
+    /// The most released and private rows that are traced at once. Less than half of the memory is theirs, because the texts of
+    /// both tables are in memory.
+    pub(crate) fn traced_rows(self, n_columns: usize) -> u64 {
+        let fitting = (self.n_bytes / 4 / bytes_per_traced_row(n_columns)).max(1);
+        self.most_rows.map_or(fitting, |most| most.clamp(1, fitting))
+    }
+
+    /// What possible origins of traced rows may take.
+    pub(crate) fn of_origins(self) -> u64 {
+        self.n_bytes / 8
     }
 
     /// Rows of numbers that may wait to be written, in all files together.
@@ -87,6 +121,21 @@ impl Memory {
         }
         Err(too_little("the largest classes", n_rows.saturating_mul(48 + 8 * n_columns as u64)))
     }
+
+    /// Refuses rows that have to be traced together and don't fit.
+    pub(crate) fn check_traced(self, n_rows: u64, n_columns: usize) -> Result<(), Error> {
+        let fitting = Memory { most_rows: None, ..self }.traced_rows(n_columns);
+        if n_rows <= fitting.saturating_mul(2) {
+            return Ok(());
+        }
+        let least = n_rows.saturating_mul(2 * bytes_per_traced_row(n_columns));
+        Err(too_little("labels that overlap", least))
+    }
+}
+
+/// What a released or private row takes while origins are searched for.
+fn bytes_per_traced_row(n_columns: usize) -> u64 {
+    96 + 16 * n_columns as u64
 }
 
 fn too_little(why: &str, least: u64) -> Error {

@@ -10,8 +10,11 @@ use kohort_model::{Manifest, Progress, ReleasedTable, Silent};
 use kohort_verify::{Findings, Verified};
 
 use crate::described::own_values_listed;
-use crate::error::Error;
+use crate::error::{Error, Report};
 use crate::manifest::Facts;
+use crate::report::Documents;
+use crate::totals::{self, TotalChange};
+use crate::verification::count_read;
 
 /// A release that the verifier has accepted, with the private tables it was made from.
 ///
@@ -76,11 +79,18 @@ impl Release {
         options: WriteOptions,
         progress: &dyn Progress,
     ) -> Result<Manifest, Error> {
-        let staged = stage(&self.release, &self.private, folder.as_ref(), options, progress)?;
+        let mut staged = stage(&self.release, &self.private, folder.as_ref(), options, progress)?;
         if progress.is_cancelled() {
             return Err(Error::Cancelled);
         }
         let manifest = self.facts.manifest(&self.private.spec, staged.files(), staged.findings());
+        // Documents follow from the manifest as readers read it, which can change the last bit of a fraction.
+        let read = as_read(&manifest)?;
+        let tables = staged.read_tables(&read)?;
+        let counted = count_read(staged.place(), read, &tables, progress).map_err(as_fault)?;
+        for (name, text) in &Documents::of(&counted, &tables).map_err(as_fault)?.files {
+            staged.add_document(name, text)?;
+        }
         staged.publish(&manifest)?;
         Ok(manifest)
     }
@@ -112,9 +122,30 @@ impl Release {
         &self.rows_left_out
     }
 
+    /// By how much rows that are left out change totals and means of sensitive numbers in child tables. The publisher alone
+    /// should know, because with the released total it tells the sum of the values that are left out.
+    pub fn total_changes(&self) -> Vec<TotalChange> {
+        totals::changes(&self.private, &self.release.get().tables)
+    }
+
     /// Columns whose released hierarchy lists only values that the private table holds. If the publisher made the hierarchy
     /// from the table, it tells readers which values the table holds, and should be withheld.
     pub fn own_values_listed(&self) -> Vec<String> {
         own_values_listed(&self.private.spec, &self.release.get().tables, &self.private.tables())
     }
+}
+
+/// A release that was verified and is not as its readers count it is a fault of kohort.
+fn as_fault(error: Error) -> Error {
+    match error {
+        Error::NotMet(reports) | Error::CannotTell(reports) | Error::Input(reports) => Error::Fault(reports),
+        error => error,
+    }
+}
+
+/// A manifest as it is read from its file.
+fn as_read(manifest: &Manifest) -> Result<Manifest, Error> {
+    let fault = |error: serde_json::Error| Error::Fault(vec![Report::new(format!("manifest.json: {error}"))]);
+    let text = serde_json::to_string(manifest).map_err(fault)?;
+    serde_json::from_str(&text).map_err(fault)
 }

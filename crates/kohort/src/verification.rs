@@ -1,35 +1,36 @@
 //! [`verify`], [`verify_against`]: count a release again, from its files and its manifest alone, or against the private
 //! tables.
 
+mod within;
+
 use std::path::Path;
 
 use kohort_io::{
-    AskedOfOne, ColumnManifests, JoinedBy, LoadedRegister, LoadedRegisters, LoadedTables, asked_of_join,
-    count_released, load, load_registers, load_tables, read_manifest_of, read_release, read_release_of,
+    AskedOfOne, ColumnManifests, JoinedBy, LoadedRegister, LoadedRegisters, LoadedTables, asked_of_join, load,
+    load_registers, load_tables, read_release, read_release_of,
 };
 use kohort_model::spec::{RegisterRows, TableSpec, Unmatched};
 use kohort_model::{
-    ColumnManifest, Distance, InRegister, LinkManifest, Manifest, Progress, Requirement, Role, Silent, Table,
-    TableManifest,
+    Distance, InRegister, LinkManifest, Manifest, Progress, Requirement, Role, Silent, Table, TableManifest,
 };
 use kohort_verify::{
-    Asked, AskedOfJoin, ClaimFindings, Findings, PartsCounter, PrivateFacts, RegisterFacts, ReleasedLink, RowsOf,
+    Asked, AskedOfJoin, ClaimFindings, Findings, PrivateFacts, RegisterFacts, ReleasedLink, RowsOf,
     Skipped, Suppressed, SuppressionLimit, TablesAgainst, ToldApart, Violation, Violations, check_claims, measure,
-    measure_tables, verify_alone, verify_joined_against, verify_joined_alone, verify_tables_against,
-    verify_tables_alone,
+    measure_tables, too_many_rows_left_out, verify_alone, verify_joined_against, verify_joined_alone,
+    verify_tables_against, verify_tables_alone,
 };
 
 use crate::Job;
 use crate::described::Described;
 use crate::error::{Error, Report, violation_reports};
-use crate::in_parts::count_in_parts;
 use crate::job::{limit_of, without_orphans};
 use crate::manifest::{
     UnknownSetting, asked_for_audiences, audiences, joined_by_word, link_manifests, released_links, requirement,
     requirements,
 };
-use crate::memory::Memory;
 use crate::previous::Previous;
+use crate::report::{check_documents, written_documents};
+pub use within::{verify_against_within, verify_within};
 
 /// The result of counting a release again.
 #[derive(Clone, Debug)]
@@ -93,68 +94,39 @@ pub fn verify(release: impl AsRef<Path>) -> Result<Verification, Error> {
 pub fn verify_with(release: impl AsRef<Path>, progress: &dyn Progress) -> Result<Verification, Error> {
     let release = release.as_ref();
     let (manifest, tables) = read_release(release, progress)?;
+    let mut verification = count_read(release, manifest, &tables, progress)?;
+    compare_documents(&mut verification, release, &tables)?;
+    Ok(verification)
+}
+
+/// Counts tables of a release that were read. The documents in its folder are not looked at.
+pub(crate) fn count_read(
+    release: &Path,
+    manifest: Manifest,
+    tables: &[Table],
+    progress: &dyn Progress,
+) -> Result<Verification, Error> {
     let mut notes = Vec::new();
-    let counted = count_alone(release, &manifest, &tables, &mut notes)?;
+    let counted = count_alone(release, &manifest, tables, &mut notes)?;
     let wrong = claims_beyond_limit(&manifest);
     judge(Compared { manifest, counted, private: None }, notes, wrong, progress)
 }
 
-/// Does the same as [`verify_with`] for a release that may be larger than memory. Rows wait encrypted in the folder for temporary
-/// files.
-///
-/// # Errors
-/// As [`verify`], and [`Error::Input`] for releases that can't be counted in parts in this version: of several tables, for several
-/// audiences, with a register, or with cells as bounds.
-pub fn verify_within(
-    release: impl AsRef<Path>,
-    memory: Memory,
-    progress: &dyn Progress,
-) -> Result<Verification, Error> {
-    let release = release.as_ref();
-    let manifest = read_manifest_of(release)?;
-    let entry = refuse_in_parts(&manifest)?;
-    let mut counted = count_released(release, &manifest, entry, memory.of_texts(), progress)?;
-    let mut notes = Vec::new();
-    let asked = asked_of_tables(release, &manifest, &manifest.tables, &mut notes)?;
-    let rows_of = rows_of(&manifest, counted.n_rows);
-    let quasi = counted.table.with_role(Role::Quasi);
-    let found = match PartsCounter::of_release(&counted.table, asked.first().map_or(&[], Vec::as_slice), rows_of) {
-        Err(violations) => Err(violations),
-        Ok(counter) => {
-            let folder = std::env::temp_dir();
-            let found = count_in_parts(&mut counted, counter, &quasi, memory, &folder, progress)?;
-            let no_rows = || Violations(vec![Violation::NoRows { table: entry.name.clone() }]);
-            found.and_then(|found| found.ok_or_else(no_rows))
-        }
-    };
-    let found = found.and_then(|found| if found.unmet.is_empty() { Ok(found) } else { Err(Violations(found.unmet)) });
-    let wrong = claims_beyond_limit(&manifest);
-    judge(Compared { manifest, counted: found, private: None }, notes, wrong, progress)
-}
-
-/// The only table of a release, unless the release can't be counted in parts in this version.
-fn refuse_in_parts(manifest: &Manifest) -> Result<&TableManifest, Error> {
-    let is_bound = |column: &ColumnManifest| column.role == ColumnManifest::LOWER_BOUND;
-    let is_earlier = |table: &TableManifest| table.csv.is_none() && table.file.contains(".csv");
-    let refused = [
-        (!manifest.audiences.is_empty(), "a release for several audiences"),
-        (manifest.register.is_some(), "a release with a register"),
-        (manifest.tables.iter().flat_map(|table| table.columns.values()).any(is_bound), "cells as bounds"),
-        (manifest.tables.iter().any(is_earlier), "a CSV release of an earlier version"),
-        (!manifest.links.is_empty(), "tables that refer to rows"),
-    ];
-    let report = |what: &str| {
-        Report::new(format!("{what} can't be counted in parts in this version"))
-            .hint("set no limit on memory: then all of it is read at once")
-    };
-    let mut reports: Vec<Report> =
-        refused.iter().filter(|(is_refused, _)| *is_refused).map(|(_, what)| report(what)).collect();
-    match manifest.tables.as_slice() {
-        [table] if reports.is_empty() => return Ok(table),
-        [_] => {}
-        _ => reports.push(report("a release of several tables")),
+/// Compares the documents of a release with what was counted in its files alone. If something else is wrong, the documents only
+/// repeat it.
+fn compare_documents(verification: &mut Verification, release: &Path, tables: &[Table]) -> Result<(), Error> {
+    if verification.verdict == Verdict::NotMet {
+        return Ok(());
     }
-    Err(Error::Input(reports))
+    let found = check_documents(release, verification, tables)?;
+    if !found.wrong.is_empty() {
+        verification.verdict = Verdict::NotMet;
+    } else if !found.not_compared.is_empty() {
+        verification.verdict = Verdict::InPart;
+    }
+    verification.wrong.extend(found.wrong);
+    verification.not_counted.extend(found.not_compared);
+    Ok(())
 }
 
 /// Counts a release again, in persons, and checks that it is a truthful recoding of the private tables of a job.
@@ -177,7 +149,16 @@ pub fn verify_against_with(
     let mut wrong = Vec::new();
     let against = Against { release: release.as_ref(), job };
     let compared = against.count(&mut wrong, progress)?;
-    judge(compared, Vec::new(), wrong, progress)
+    let mut verification = judge(compared, Vec::new(), wrong, progress)?;
+    // The documents say what the files alone show, so these are counted once more.
+    if verification.verdict != Verdict::NotMet && !written_documents(against.release)?.is_empty() {
+        let alone = verify_with(against.release, progress)?;
+        if alone.verdict == Verdict::NotMet {
+            verification.verdict = Verdict::NotMet;
+            verification.wrong = alone.wrong;
+        }
+    }
+    Ok(verification)
 }
 
 /// Compares what the manifest claims with what was counted.
@@ -475,15 +456,23 @@ fn set_hidden_aside(asked: &mut Vec<Requirement>, notes: &mut Vec<String>, lacks
     }
 }
 
-/// A report if the manifest itself says that too many persons were left out.
+/// A report for each limit that the release exceeds by what the manifest itself says: too many persons were left out, or
+/// too many rows of a child table.
 fn claims_beyond_limit(manifest: &Manifest) -> Vec<Report> {
-    let Manifest { persons, requirement, .. } = manifest;
+    let Manifest { persons, requirement, tables, .. } = manifest;
     let limit = SuppressionLimit::share(requirement.max_suppressed);
-    violation_reports(limit.exceeded(persons.suppressed, persons.n_out.saturating_add(persons.suppressed)).as_slice())
+    let mut exceeded: Vec<Violation> =
+        limit.exceeded(persons.suppressed, persons.n_out.saturating_add(persons.suppressed)).into_iter().collect();
+    exceeded.extend(tables.iter().filter_map(|table| {
+        let share = *requirement.max_rows_left_out.get(&table.name)?;
+        let left_out = table.rows_in.saturating_sub(table.rows_out).max(table.rows_suppressed);
+        Some(too_many_rows_left_out(left_out, table.rows_in, share)?.in_table(&table.name))
+    }));
+    violation_reports(&exceeded)
 }
 
 /// The number of persons in a private table.
-fn n_persons(table: &Table) -> u64 {
+pub(crate) fn n_persons(table: &Table) -> u64 {
     table.person_column().map_or(table.n_rows, |persons| persons.texts.len()) as u64
 }
 
@@ -498,7 +487,7 @@ fn not_as_asked(manifest: &Manifest, job: &Job, links: &[LinkManifest]) -> Vec<R
     let asked = [serde_json::to_string(&requirement(&job.spec)), serde_json::to_string(&audiences(&job.spec))];
     let claims = [serde_json::to_value(&manifest.requirement), serde_json::to_value(&manifest.audiences)];
     if !asked.into_iter().zip(claims).all(|(asked, claimed)| reads_as(asked, claimed)) {
-        let message = format!("{} asks for something other than manifest.json says was asked", job.place());
+        let message = format!("{} asks for other requirements than manifest.json names", job.place());
         wrong.push(Report::new(message).hint(hint));
     }
     if links != claimed {
@@ -543,7 +532,7 @@ pub(crate) fn claim_reports(claims: &ClaimFindings) -> Vec<Report> {
 }
 
 /// The counts of the private table, as if its quasi columns were released unchanged.
-fn measure_before<'a>(original: &Table, asked: impl Into<Asked<'a>>) -> Result<Findings, Error> {
+pub(crate) fn measure_before<'a>(original: &Table, asked: impl Into<Asked<'a>>) -> Result<Findings, Error> {
     measure(original, &original.with_role(Role::Quasi), &[], asked)
         .map_err(|violations| Error::NotMet(violation_reports(&violations.0)))
 }

@@ -9,10 +9,12 @@ use std::sync::Mutex;
 
 use kohort::model::Distance;
 use kohort::{
-    Check, Error, Existing, Format, Job, Memory, Progress, Requirement, Silent, Verdict, WriteOptions, verify,
-    verify_against, verify_within,
+    CellForm, Check, Error, Existing, Format, Job, Memory, Pass, PlannedCells, Progress, Requirement, Silent, Verdict,
+    WriteOptions, verify, verify_against, verify_against_within, verify_within,
 };
+use kohort_io::DOCUMENTS;
 use kohort_testkit::corpus;
+use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 /// Numbers that look random and are the same in every run.
@@ -75,10 +77,11 @@ fn left_behind(folder: &Path) -> Vec<String> {
     names.filter(|name| name.starts_with(".kohort")).collect()
 }
 
+/// The files of a release but its manifest and its documents, which a release made in cells does not have.
 fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<(PathBuf, Vec<u8>)> = paths
-        .filter(|path| !path.ends_with("manifest.json"))
+        .filter(|path| ![&["manifest.json"], &DOCUMENTS[..]].concat().iter().any(|name| path.ends_with(name)))
         .map(|path| (path.file_name().unwrap().into(), fs::read(&path).unwrap()))
         .collect();
     files.sort();
@@ -142,14 +145,16 @@ fn one_cell_gives_the_bytes_of_the_job_in_memory_in_every_format() {
     let rows = table(&mut Dice(7), 300);
     let settings = "k = 4\nmax_suppressed = 0.05\nleftovers = \"suppress\"";
     let (folder, job) = job(&rows, &spec(settings, "{ role = \"sensitive\", l = 2 }"));
-    let release = job.anonymize().unwrap();
-    for format in Format::ALL {
+    let bounds = Job::read(folder.path().join("release.toml")).unwrap().accept_risks().cells(CellForm::Bounds);
+    let kinds = [("labels", job), ("bounds", bounds)];
+    for ((form, job), format) in kinds.iter().flat_map(|kind| Format::ALL.map(|format| (kind, format))) {
+        let release = job.anonymize().unwrap();
         let options = WriteOptions { format: Some(format), existing: Existing::Refuse };
-        let place = |name: &str| folder.path().join(format!("{name}-{}", format.extension()));
+        let place = |name: &str| folder.path().join(format!("{name}-{form}-{}", format.extension()));
         release.write_with(place("memory"), options, &Silent).unwrap();
         let memory = Memory::bytes(1 << 30);
         let written = job.write_in_cells(place("cells"), options, memory, &Silent).unwrap();
-        assert!(files(&place("memory")) == files(&place("cells")), "{}", format.extension());
+        assert!(files(&place("memory")) == files(&place("cells")), "{form} {}", format.extension());
         assert_eq!(written.manifest.loss, release.manifest().loss);
         assert_eq!(written.manifest.achieved, release.manifest().achieved);
         assert_eq!(written.manifest.risk, release.manifest().risk);
@@ -395,6 +400,49 @@ fn cancelled_work_leaves_nothing_behind_whenever_it_is_cancelled() {
     }
 }
 
+/// Keeps what it is told of passes.
+#[derive(Default)]
+struct Told {
+    passes: Mutex<Vec<Pass>>,
+    /// The steps of each stage, and how many were done.
+    steps: Mutex<Vec<(String, u64, u64)>>,
+}
+
+impl Progress for Told {
+    fn pass(&self, pass: Pass) {
+        self.passes.lock().unwrap().push(pass);
+    }
+    fn begin(&self, stage: &str, total: u64) {
+        self.steps.lock().unwrap().push((stage.to_owned(), total, 0));
+    }
+    fn advance(&self, steps: u64) {
+        if let Some((.., done)) = self.steps.lock().unwrap().last_mut() {
+            *done += steps;
+        }
+    }
+}
+
+#[test]
+fn every_pass_is_told_and_together_they_are_the_whole_work() {
+    let (folder, job) = job(&table(&mut Dice(3), 400), &spec("k = 3", "\"sensitive\""));
+    let told = Told::default();
+    let memory = Memory::bytes(1 << 30).rows_per_cell(50);
+    job.write_in_cells(folder.path().join("out"), WriteOptions::default(), memory, &told).unwrap();
+    let (passes, steps) = (told.passes.into_inner().unwrap(), told.steps.into_inner().unwrap());
+    assert_eq!(passes.len() as u64, PlannedCells::PASSES);
+    let mut before = 0.0;
+    for (number, pass) in (1..).zip(&passes) {
+        assert_eq!((pass.number, pass.of), (number, PlannedCells::PASSES));
+        assert!((pass.before - before).abs() < 1e-9 && pass.share > 0.0);
+        before += pass.share;
+    }
+    assert!((before - 1.0).abs() < 1e-9, "{before}");
+    // No stage of a pass is left without a total, and each is done to the end.
+    for (stage, total, done) in steps.iter().filter(|(stage, ..)| stage != "checking cells") {
+        assert!(*total > 0 && done == total, "{stage}: {done} of {total}");
+    }
+}
+
 #[test]
 fn a_table_that_changes_between_two_readings_is_refused() {
     let rows = table(&mut Dice(5), 100);
@@ -487,6 +535,13 @@ fn a_release_that_is_verified_in_parts_has_the_findings_of_one_in_memory() {
         let format = Format::ALL[dice.below(Format::ALL.len() as u64) as usize];
         let options = WriteOptions { format: Some(format), existing: Existing::Refuse };
         job.anonymize().unwrap().write_with(&out, options, &Silent).unwrap();
+        let memory = Memory::bytes(1 << 30);
+        let with_documents = verify_within(&out, memory, &Silent).unwrap();
+        assert_eq!(with_documents.verdict, Verdict::InPart, "documents can't be compared in parts");
+        assert!(with_documents.not_counted.iter().any(|note| note.contains("report.html")));
+        for name in DOCUMENTS {
+            fs::remove_file(out.join(name)).unwrap();
+        }
         let in_memory = verify(&out).unwrap();
         let memory = Memory::bytes(1 << 30).rows_per_cell(1 + dice.below(n_rows));
         let in_parts = verify_within(&out, memory, &Silent).unwrap();
@@ -494,6 +549,64 @@ fn a_release_that_is_verified_in_parts_has_the_findings_of_one_in_memory() {
         assert_eq!((in_parts.verdict, &in_parts.claims), (in_memory.verdict, &in_memory.claims), "release {number}");
         assert_eq!(in_parts.not_counted, in_memory.not_counted);
     }
+}
+
+#[test]
+fn a_release_that_is_compared_with_its_table_in_parts_has_the_findings_of_one_in_memory() {
+    for number in 0..60 {
+        let mut dice = Dice(3000 + number);
+        let n_rows = 20 + dice.below(200);
+        let rows = table(&mut dice, n_rows);
+        let algorithm = dice.one_of(&["auto", "mondrian", "datafly", "cluster"]);
+        let suppressed = if dice.below(2) == 0 { "max_suppressed = 0.1\nleftovers = \"suppress\"" } else { "" };
+        let illness = dice.one_of(&["\"sensitive\"", "{ role = \"sensitive\", l = 2, t = 0.7 }"]);
+        let mut text = spec(&format!("k = 3\nalgorithm = \"{algorithm}\"\n{suppressed}"), illness);
+        let mut rows = rows;
+        if dice.below(3) == 0 {
+            text = text.replace("ward = \"plain\"", "ward = \"person_k\"");
+            rows.iter_mut().for_each(|row| *row = row.replace("north", "6").replace("south", "0"));
+        }
+        let (folder, job) = job(&rows, &text);
+        let out = folder.path().join("out");
+        let Ok(release) = job.anonymize() else { continue };
+        release.write(&out).unwrap();
+        let in_memory = verify_against(&out, &job).unwrap();
+        let memory = Memory::bytes(1 << 30).rows_per_cell(1 + dice.below(n_rows));
+        let in_parts = verify_against_within(&out, &job, memory, &Silent).unwrap();
+        assert_eq!(in_parts.findings, in_memory.findings, "release {number}");
+        assert_eq!((in_parts.verdict, &in_parts.claims), (in_memory.verdict, &in_memory.claims), "release {number}");
+    }
+}
+
+#[test]
+fn labels_that_overlap_everywhere_need_memory_for_all_rows() {
+    // Two labels reach over each other, and nothing else tells rows apart.
+    let ages: Vec<String> = (0..4000).map(|row| format!("{}\n", 20 + row % 40)).collect();
+    let text = "k = 2\n[tables.people]\nfile = \"people.csv\"\n[tables.people.columns]\nage = \"quasi\"\n";
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("people.csv"), format!("age\n{}", ages.concat())).unwrap();
+    fs::write(folder.path().join("release.toml"), text).unwrap();
+    let job = Job::read(folder.path().join("release.toml")).unwrap().accept_risks();
+    let out = folder.path().join("out");
+    job.anonymize().unwrap().write(&out).unwrap();
+    let file = out.join("people.csv");
+    let label = |row: usize| if row % 2 == 0 { "\"[20,50]\"\n" } else { "\"[30,59]\"\n" };
+    fs::write(&file, format!("age\n{}", (0..4000).map(label).collect::<String>())).unwrap();
+    let mut manifest: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(out.join("manifest.json")).unwrap()).unwrap();
+    let digest: String = Sha256::digest(fs::read(&file).unwrap()).iter().map(|byte| format!("{byte:02x}")).collect();
+    manifest["tables"][0]["sha256"] = digest.into();
+    fs::write(out.join("manifest.json"), manifest.to_string()).unwrap();
+    let refused = verify_against_within(&out, &job, Memory::bytes(400_000), &Silent).unwrap_err().reports();
+    assert!(refused[0].message.contains("the rows of labels that overlap must be in memory"), "{}", refused[0].message);
+    // There is a way to give origins, so only the claims are wrong.
+    let judged = |found: Result<kohort::Verification, Error>| match found {
+        Ok(found) => found.wrong,
+        Err(error) => error.reports(),
+    };
+    let in_parts = judged(verify_against_within(&out, &job, Memory::bytes(1 << 22), &Silent));
+    let in_memory = judged(verify_against(&out, &job));
+    assert_eq!(in_parts, in_memory);
 }
 
 #[test]
@@ -535,7 +648,7 @@ fn every_case_of_the_corpus_is_verified_in_cells_of_few_rows() {
                         n_unreachable += 1;
                         assert!(job.anonymize().is_err(), "{} by {}", case.name, partitioner.name);
                     }
-                    // Named, as the documents list them.
+                    // The documents name the cases that cells don't support.
                     Err(Error::Input(_)) => n_refused += 1,
                     Err(error) => panic!("{} by {}: {error}", case.name, partitioner.name),
                 }

@@ -49,6 +49,35 @@ fn files(folder: &Path) -> BTreeMap<String, String> {
 }
 
 #[test]
+fn a_builder_changes_cells_like_a_spec() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.csv");
+    std::fs::write(&file, "age,pay,day\n20,101,2024-03-17\n30,149,2024-03-01\n80,151,2023-02-28\n90,998,2023-02-01\n")
+        .unwrap();
+    let table = kohort::Table::from_file(&file)
+        .quasi("age", kohort::Hierarchy::none())
+        .top("age", 80.0)
+        .bottom("age", 30)
+        .sensitive("pay", [])
+        .round("pay", 50.0)
+        .plain("day")
+        .truncate("day", "month");
+    let release = table.k(2).build().unwrap().anonymize().unwrap();
+    let mut csv = Vec::new();
+    release.write_csv(&mut csv).unwrap();
+    let mut rows: Vec<&str> = std::str::from_utf8(&csv).unwrap().lines().collect();
+    rows[1..].sort_unstable();
+    let expected = [
+        "age,pay,day",
+        "<= 30,100,2024-03-01",
+        "<= 30,150,2024-03-01",
+        ">= 80,1000,2023-02-01",
+        ">= 80,150,2023-02-01",
+    ];
+    assert_eq!(rows, expected);
+}
+
+#[test]
 fn a_hierarchy_in_memory_stands_in_for_a_file() {
     let from_file = Table::from_batches([people()])
         .unwrap()
@@ -69,7 +98,7 @@ fn a_hierarchy_in_memory_stands_in_for_a_file() {
     };
     assert_eq!(csv(&release), csv(&expected));
     assert_eq!(release.findings().k, release.manifest().achieved.k);
-    assert_eq!(release.findings().smallest_classes[0].0, release.manifest().achieved.k);
+    assert_eq!(release.findings().class_sizes[0].0, release.manifest().achieved.k);
 }
 
 #[test]

@@ -54,8 +54,11 @@ fn is_consistent(spec: &Spec) {
         assert!(table.parent.as_ref().is_none_or(|parent| {
             has(&parent.foreign_key) && spec.tables.iter().any(|other| other.name == parent.table)
         }));
-        let notation =
-            Notation { decimal_comma: table.csv.decimal == Some(','), date_format: table.csv.date_format.clone() };
+        let notation = Notation {
+            decimal_comma: table.csv.decimal == Some(','),
+            date_format: table.csv.date_format.clone(),
+            ..Notation::default()
+        };
         for column in &table.columns {
             if let Some(HierarchySource::Rule(rule)) = &column.hierarchy {
                 makes_trees(rule, &notation);

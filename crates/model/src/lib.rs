@@ -7,6 +7,7 @@
 //! - [`Hierarchy`]: a tree over a column's values, read from a file or made by rule;
 //! - [`Requirement`]: what each class of a release must satisfy;
 //! - [`Spec`]: the release a user asks for;
+//! - [`Transform`]: what is done to the cells of a column before classes are made;
 //! - [`Audiences`]: the recipients of a release, each with quasi columns of its own;
 //! - [`Schema`]: how several tables are linked;
 //! - [`JoinedRegister`]: a table joined with the public register of its population;
@@ -21,11 +22,13 @@ mod note;
 mod progress;
 pub mod register;
 mod release;
+pub mod report;
 mod requirement;
 mod role;
 pub mod schema;
 pub mod spec;
 mod table;
+mod transform;
 mod value;
 mod view;
 
@@ -38,7 +41,7 @@ pub use manifest::{
     SavingsManifest, Setting, Settings, TableManifest, manifest_schema,
 };
 pub use note::{Note, NoteManifest, WhyNobody};
-pub use progress::{Progress, Quiet, Silent};
+pub use progress::{Pass, Progress, Quiet, Silent};
 pub use register::{InRegister, JoinedRegister, Presence, PreviousRelease, ReadBeside, Respelled};
 pub use release::{Cells, Release, ReleasedColumn, ReleasedTable};
 pub use requirement::{Distance, Requirement};
@@ -46,5 +49,6 @@ pub use role::Role;
 pub use schema::{Schema, SchemaError, SchemaErrorKind, SchemaErrors, SchemaParent, SchemaReference, SchemaTable};
 pub use spec::Spec;
 pub use table::{Column, NULL, Table, Texts};
+pub use transform::{Bound, Codes, Transform, spelled_as};
 pub use value::{Decimal, Notation, Value, ValueType};
 pub use view::{ALONE, Block, BlockCells, Consent, Disclosure};

@@ -24,6 +24,9 @@ pub struct Manifest {
     pub kohort: String,
     /// The partitioner that ran.
     pub algorithm: String,
+    /// The effort that was asked for; absent if the usual one was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<u32>,
     /// The order of the released rows. If absent, rows are taken for sorted, because the rows of two sorted releases
     /// must never be taken for the same persons.
     #[serde(default)]
@@ -101,6 +104,9 @@ pub struct RequirementManifest {
     pub delta_presence: Option<(f64, f64)>,
     /// The largest share of persons that may be left out.
     pub max_suppressed: f64,
+    /// For each child table that has a limit, the largest share of its rows that may be left out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub max_rows_left_out: BTreeMap<String, f64>,
     /// The requirements of each sensitive column, by their names in the spec.
     pub sensitive: Settings,
 }
@@ -327,6 +333,9 @@ pub struct SavingsManifest {
     /// two of the releases may single people out. A column of several audiences counts with the mean of their losses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub separate: Option<MethodLoss>,
+    /// No release that satisfies all audiences and coalitions has an uncertainty penalty below this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least_penalty: Option<f64>,
     /// How many times more is lost because only common columns decided how rows are grouped. Never written, because it
     /// depends on the columns of all audiences.
     #[serde(skip)]

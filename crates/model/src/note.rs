@@ -9,7 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::Spec;
-use crate::spec::{Algorithm, ClusteringSpec};
+use crate::spec::{Algorithm, ClusteringSpec, RegisterMethod, RegisterRows};
 
 /// A remark, for the output and the manifest, that the program did something other than the spec asked for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,15 +40,29 @@ pub enum Note {
     },
     /// A search for the best levels was stopped before its end.
     SearchEnded,
-    /// Optimal pairing is set, but some persons have too many siblings for it.
-    PairedGreedily {
-        /// The largest number of pairs of different siblings that are paired optimally.
+    /// Some persons have too many siblings to compare all pairs of them.
+    PairedInParts {
+        /// The largest number of pairs of different siblings of which all are compared.
         limit: u64,
+    },
+    /// More rows of a child table are left out than is usual, and the spec sets no limit.
+    RowsLeftOut {
+        /// The child table.
+        table: String,
+        /// Rows left out.
+        n: u64,
+        /// Rows of the private table.
+        n_rows: u64,
     },
     /// `leftovers = "suppress"` leaves out nobody to make a class narrower.
     NobodyTrimmed(WhyNobody),
     /// Nobody is left out in cells, although the spec allows it: t and beta compare each cell with all persons.
     NobodyLeftOut,
+    /// The job would not have fitted into memory, so it was done in cells although nobody asked for that.
+    MemoryChosen {
+        /// The memory that was used for the data.
+        n_megabytes: u64,
+    },
     /// The table was anonymized in cells, because of the memory that was given.
     InCells {
         /// The number of cells.
@@ -84,9 +98,11 @@ impl Note {
             Note::OnlyCut => "only_cut",
             Note::ComparedOnPart { .. } => "compared_on_part",
             Note::SearchEnded => "search_ended",
-            Note::PairedGreedily { .. } => "paired_greedily",
+            Note::PairedInParts { .. } => "paired_in_parts",
+            Note::RowsLeftOut { .. } => "rows_left_out",
             Note::NobodyTrimmed(_) => "nobody_trimmed",
             Note::NobodyLeftOut => "nobody_left_out",
+            Note::MemoryChosen { .. } => "memory_chosen",
             Note::InCells { .. } => "in_cells",
         }
     }
@@ -119,7 +135,16 @@ impl Note {
         let is_clustering = matches!(spec.algorithm, Algorithm::Cluster | Algorithm::Miracle | Algorithm::MiracleX)
             || spec.algorithm == Algorithm::Auto && spec.links_rows();
         let ClusteringSpec { threshold, cluster_limit, pairing } = spec.clustering;
+        // Refinement looks at everybody's loss, and the last step of `auto` may raise that of the few who are private.
+        let is_refined = !spec.registers.is_empty()
+            && spec.register.method == RegisterMethod::Refine
+            && spec.register.release == RegisterRows::All;
         let settings = [
+            (
+                spec.effort != 1 && (spec.algorithm != Algorithm::Auto || spec.links_rows() || is_refined),
+                "effort",
+                "algorithm = \"auto\" with one table, without refinement of a register",
+            ),
             (spec.seed != 0, "seed", "algorithms that use random numbers, of which this version has none"),
             (
                 spec.algorithm != Algorithm::Mondrian && spec.mondrian != Default::default(),
@@ -172,10 +197,16 @@ impl fmt::Display for Note {
                 f,
                 "the search for the best levels was stopped before its end: another choice of levels may lose less"
             ),
-            Note::PairedGreedily { limit } => write!(
+            Note::PairedInParts { limit } => write!(
                 f,
-                "optimal pairing was asked for, but rows of persons with more than {limit} pairs of different rows are \
-                 paired greedily"
+                "rows of two persons with more than {limit} pairs of different rows were divided into parts, and paired \
+                 within the parts: the loss may be higher than it could be"
+            ),
+            Note::RowsLeftOut { table, n, n_rows } => write!(
+                f,
+                "{n} of {n_rows} rows of table '{table}' are left out ({:.1} %), so counts and totals over it are too low: \
+                 max_rows_left_out limits this share",
+                100.0 * *n as f64 / (*n_rows).max(1) as f64
             ),
             Note::NobodyTrimmed(why) => {
                 let why = match why {
@@ -190,6 +221,11 @@ impl fmt::Display for Note {
                 f,
                 "nobody was left out, although max_suppressed allows it, because t and beta compare each cell with all persons: \
                  the loss may be higher than in memory"
+            ),
+            Note::MemoryChosen { n_megabytes } => write!(
+                f,
+                "the table would not have fitted into memory, so its rows waited on the disk, and about {n_megabytes} MB of \
+                 memory were used for the data"
             ),
             Note::InCells { n_cells } => write!(
                 f,
@@ -229,6 +265,8 @@ mod tests {
         assert_eq!(unused("algorithm = \"mondrian\"\nmondrian = { cuts = \"relaxed\" }"), [""; 0]);
         assert_eq!(unused("mondrian = { cuts = \"relaxed\" }\nseed = 7"), ["seed", "[mondrian]"]);
         assert_eq!(unused("mondrian = { cuts = \"strict\" }"), [""; 0]);
+        assert_eq!(unused("effort = 3"), [""; 0]);
+        assert_eq!(unused("effort = 3\nalgorithm = \"datafly\""), ["effort"]);
         assert_eq!(unused("clustering = { threshold = 0.3, pairing = \"optimal\" }"), ["[clustering]", "pairing"]);
     }
 }

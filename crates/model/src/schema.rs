@@ -20,14 +20,14 @@ use crate::spec::{Childless, Orphans, TableSpec};
 use crate::{Column, NULL, Spec, Table};
 
 /// How tables are linked. Positions are those of `spec.tables` and of every slice of tables.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Schema {
     /// The tables, in the order of the spec.
     pub tables: Vec<SchemaTable>,
 }
 
 /// One table and its links.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SchemaTable {
     /// The name of the table.
     pub name: String,
@@ -37,6 +37,8 @@ pub struct SchemaTable {
     pub parent: Option<SchemaParent>,
     /// The second foreign keys, in the order of columns.
     pub references: Vec<SchemaReference>,
+    /// The largest share of its rows that may be left out, if the spec limits it; only for a child table.
+    pub max_rows_left_out: Option<f64>,
 }
 
 /// A second foreign key.
@@ -68,7 +70,13 @@ impl Schema {
             let noted = SchemaTable::of(spec, wanted, table);
             noted.unwrap_or_else(|fault| {
                 errors.push(SchemaError { table: wanted.name.clone(), fault });
-                SchemaTable { name: wanted.name.clone(), key: None, parent: None, references: Vec::new() }
+                SchemaTable {
+                    name: wanted.name.clone(),
+                    key: None,
+                    parent: None,
+                    references: Vec::new(),
+                    max_rows_left_out: None,
+                }
             })
         });
         let schema = Schema { tables: linked.collect() };
@@ -194,7 +202,13 @@ impl SchemaTable {
             references.push(SchemaReference { column: position(&column.name)?, table });
         }
         references.sort_unstable_by_key(|reference| reference.column);
-        Ok(SchemaTable { name: wanted.name.clone(), key, parent, references })
+        Ok(SchemaTable {
+            name: wanted.name.clone(),
+            key,
+            parent,
+            references,
+            max_rows_left_out: wanted.max_rows_left_out,
+        })
     }
 }
 

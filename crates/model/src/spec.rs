@@ -17,7 +17,7 @@ pub use error::{SpecError, SpecErrorKind, SpecErrors};
 pub use schema::json_schema;
 
 use crate::hierarchy::Rule;
-use crate::{Audience, Audiences, Coalition, Requirement, Role, Steer, ValueType};
+use crate::{Audience, Audiences, Coalition, Requirement, Role, Steer, Transform, ValueType};
 
 /// The release a user asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +26,8 @@ pub struct Spec {
     pub k: u32,
     /// The partitioner that runs.
     pub algorithm: Algorithm,
+    /// How much work `auto` spends on classes of less loss: up to this many rounds of the last, longest step.
+    pub effort: u32,
     /// The largest share of persons that may be left out, 0 to 1.
     pub max_suppressed: f64,
     /// What happens to persons who fit into no class.
@@ -195,6 +197,9 @@ pub enum Pairing {
     Optimal,
 }
 
+/// The largest share of a child table's rows that a release leaves out without a warning, if the spec sets no limit.
+pub const MAX_ROWS_LEFT_OUT: f64 = 0.05;
+
 /// One table of the spec.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableSpec {
@@ -214,6 +219,8 @@ pub struct TableSpec {
     pub orphans: Orphans,
     /// What happens to persons of this table without a row in any child table.
     pub childless: Childless,
+    /// The largest share of this child table's rows that may be left out.
+    pub max_rows_left_out: Option<f64>,
     /// The columns, in the order of the spec; keys that the spec does not list as columns come last.
     pub columns: Vec<ColumnSpec>,
 }
@@ -277,6 +284,8 @@ pub struct ColumnSpec {
     pub value_type: Option<ValueType>,
     /// Where the hierarchy comes from.
     pub hierarchy: Option<HierarchySource>,
+    /// What is done to the cells before classes are made.
+    pub transform: Transform,
     /// The requirements on a sensitive column, or on a quasi column for the audiences it is sensitive to. Never
     /// [`Requirement::K`] or [`Requirement::PersonK`].
     pub requirements: Vec<Requirement>,
@@ -429,6 +438,7 @@ impl Spec {
         Spec {
             k,
             algorithm: Algorithm::Auto,
+            effort: 1,
             max_suppressed: 0.0,
             leftovers: Leftovers::Merge,
             order: Order::Sorted,
@@ -448,6 +458,18 @@ impl Spec {
             delta_presence: None,
             previous: Vec::new(),
         }
+    }
+
+    /// The columns whose cells are changed before classes are made.
+    pub fn transformed(&self) -> impl Iterator<Item = &ColumnSpec> {
+        self.tables.iter().flat_map(|table| &table.columns).filter(|column| !column.transform.is_nothing())
+    }
+
+    /// The largest k that is asked for, by anybody.
+    pub fn largest_k(&self) -> u32 {
+        let of_audiences = self.audiences.values().filter_map(|audience| audience.k);
+        let of_coalitions = self.coalitions.iter().filter_map(|coalition| coalition.k);
+        of_audiences.chain(of_coalitions).fold(self.k, u32::max)
     }
 
     /// Whether rows point to each other, so that a person can have more than one row: there are several tables, or one

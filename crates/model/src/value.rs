@@ -9,6 +9,8 @@ use std::fmt::{self, Write as _};
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
 
+use crate::Codes;
+
 /// The type of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ValueType {
@@ -80,6 +82,8 @@ pub struct Notation {
     pub decimal_comma: bool,
     /// The `strftime` format of dates and timestamps; ISO 8601 without it.
     pub date_format: Option<String>,
+    /// How cells at the ends of the column are coded, if they are.
+    pub codes: Codes,
 }
 
 impl Notation {
@@ -120,6 +124,14 @@ pub enum Value<'a> {
 impl<'a> Value<'a> {
     /// The value that a text spells; `None` if it is not of this type.
     pub fn parse(text: &'a str, value_type: ValueType, notation: &Notation) -> Option<Value<'a>> {
+        if notation.codes.are_none() {
+            return Value::parse_uncoded(text, value_type, notation);
+        }
+        let parse = |text| Value::parse_uncoded(text, value_type, notation);
+        notation.codes.read(text, |bound| Value::parse_uncoded(bound, value_type, notation), parse)
+    }
+
+    fn parse_uncoded(text: &'a str, value_type: ValueType, notation: &Notation) -> Option<Value<'a>> {
         match value_type {
             ValueType::Integer => text.parse().ok().map(Value::Integer),
             ValueType::Decimal => Decimal::parse(text, notation.decimal_comma).map(Value::Decimal),
@@ -415,7 +427,7 @@ mod tests {
 
     #[test]
     fn a_value_is_spelled_so_that_it_is_read_again() {
-        let german = Notation { decimal_comma: true, date_format: Some("%d.%m.%Y".to_owned()) };
+        let german = Notation { decimal_comma: true, date_format: Some("%d.%m.%Y".to_owned()), ..Notation::default() };
         let spelled = |text, value_type, notation: &Notation| parse(text, value_type).unwrap().spell(notation).unwrap();
         assert_eq!(spelled("1990-02-28", ValueType::Date, &german), "28.02.1990");
         assert_eq!(spelled("-12.50", ValueType::Decimal, &german), "-12,5");
@@ -424,7 +436,7 @@ mod tests {
         let time = "1969-12-31 23:59:59.25";
         let again = spelled(time, ValueType::Timestamp, &Notation::default());
         assert_eq!(parse(&again, ValueType::Timestamp), parse(time, ValueType::Timestamp));
-        let with_zone = Notation { decimal_comma: false, date_format: Some("%d.%m.%Y %H:%M %z".to_owned()) };
+        let with_zone = Notation { date_format: Some("%d.%m.%Y %H:%M %z".to_owned()), ..Notation::default() };
         assert_eq!(parse(time, ValueType::Timestamp).unwrap().spell(&with_zone), None);
     }
 }

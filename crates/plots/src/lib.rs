@@ -1,20 +1,18 @@
-//! Charts as SVG, for notebooks and reports: bars, pairs of bars, histograms.
+//! Charts as SVG, for notebooks, reports and the command: bars, pairs of bars, histograms, curves.
 //!
 //! Charts have no script, no font and no file of their own, so a page that holds them can be saved and mailed. Text has the
 //! colour of the page around it, and bars have the first two colours of Okabe and Ito, which people with any kind of colour
 //! blindness can tell apart. So a chart can be read on light and on dark pages. Every bar has its value beside it, so nobody
 //! has to measure it against the axis.
 
+mod curves;
+
 use std::fmt::Write as _;
 
-/// The width of a chart.
-const WIDTH: f64 = 520.0;
+pub use curves::{Curve, Mark, Point, curves};
+
 /// The width of a character of a label, which is set in 12 px.
 const CHARACTER: f64 = 6.6;
-/// The largest part of a chart that labels may take.
-const MOST_LABEL: f64 = 180.0;
-/// The space that the value beside a bar needs.
-const VALUE: f64 = 84.0;
 /// The space of the title above the bars.
 const TOP: f64 = 30.0;
 /// The space of the axis below the bars.
@@ -22,6 +20,40 @@ const BOTTOM: f64 = 34.0;
 
 const FIRST: &str = "#0072b2";
 const SECOND: &str = "#e69f00";
+
+/// How wide a chart is. Its text is as large as the text around it only if there is room for the whole width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// For notebooks: 520 pixels.
+    Wide,
+    /// For pages that are read on telephones too: 328 pixels.
+    Narrow,
+}
+
+impl Frame {
+    fn width(self) -> f64 {
+        match self {
+            Frame::Wide => 520.0,
+            Frame::Narrow => 328.0,
+        }
+    }
+
+    /// The largest part of a chart that labels may take.
+    fn most_label(self) -> f64 {
+        match self {
+            Frame::Wide => 180.0,
+            Frame::Narrow => 122.0,
+        }
+    }
+
+    /// The space that the value beside a bar needs.
+    fn value(self) -> f64 {
+        match self {
+            Frame::Wide => 84.0,
+            Frame::Narrow => 78.0,
+        }
+    }
+}
 
 /// A bar.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,14 +78,14 @@ pub struct Pair {
 }
 
 /// Horizontal bars with an axis in `unit`.
-pub fn bars(title: &str, unit: &str, bars: &[Bar]) -> String {
+pub fn bars(frame: Frame, title: &str, unit: &str, bars: &[Bar]) -> String {
     let rows: Vec<Row<'_>> =
         bars.iter().map(|bar| Row { label: &bar.label, bars: vec![(bar.value, &bar.shown, FIRST)] }).collect();
-    horizontal(title, unit, &[], &rows)
+    horizontal(frame, title, unit, &[], &rows)
 }
 
 /// Pairs of horizontal bars, with a legend that names the two series.
-pub fn pairs(title: &str, unit: &str, series: [&str; 2], pairs: &[Pair]) -> String {
+pub fn pairs(frame: Frame, title: &str, unit: &str, series: [&str; 2], pairs: &[Pair]) -> String {
     let row = |pair: &Pair| {
         (pair.label.clone(), [(pair.first.0, pair.first.1.clone()), (pair.second.0, pair.second.1.clone())])
     };
@@ -65,24 +97,25 @@ pub fn pairs(title: &str, unit: &str, series: [&str; 2], pairs: &[Pair]) -> Stri
             bars: vec![(first.0, first.1.as_str(), SECOND), (second.0, second.1.as_str(), FIRST)],
         })
         .collect();
-    horizontal(title, unit, &[(series[0], SECOND), (series[1], FIRST)], &rows)
+    horizontal(frame, title, unit, &[(series[0], SECOND), (series[1], FIRST)], &rows)
 }
 
 /// A histogram: one upright bar per size. Bars are at equal distances even if sizes are missing between them, so read a
 /// size from the label below its bar, not from the bar's position.
-pub fn histogram(title: &str, x_unit: &str, y_unit: &str, counts: &[(u64, u64)]) -> String {
+pub fn histogram(frame: Frame, title: &str, x_unit: &str, y_unit: &str, counts: &[(u64, u64)]) -> String {
+    let width = frame.width();
     let (left, plot_height) = (56.0, 120.0);
     let height = TOP + plot_height + BOTTOM + 10.0;
     let most = counts.iter().map(|&(_, n)| n).max().unwrap_or(0).max(1) as f64;
     let axis = ticks(most);
     let top = axis.last().copied().unwrap_or(most).max(most);
     let y = |n: f64| TOP + 12.0 + plot_height * (1.0 - n / top);
-    let slot = (WIDTH - left - 10.0) / counts.len().max(1) as f64;
+    let slot = (width - left - 10.0) / counts.len().max(1) as f64;
     let bar_width = (slot * 0.7).min(48.0);
-    let mut svg = open(title, height);
+    let mut svg = open(title, (width, height));
     for tick in &axis {
         let at = y(*tick);
-        line(&mut svg, (left, at), (WIDTH - 10.0, at), 0.2);
+        line(&mut svg, (left, at), (width - 10.0, at), 0.2);
         text(&mut svg, (left - 6.0, at + 4.0), "end", &number(*tick));
     }
     for (position, &(size, n)) in counts.iter().enumerate() {
@@ -92,8 +125,8 @@ pub fn histogram(title: &str, x_unit: &str, y_unit: &str, counts: &[(u64, u64)])
         text(&mut svg, (middle, at - 4.0), "middle", &number(n as f64));
         text(&mut svg, (middle, y(0.0) + 15.0), "middle", &size.to_string());
     }
-    line(&mut svg, (left, y(0.0)), (WIDTH - 10.0, y(0.0)), 1.0);
-    text(&mut svg, (WIDTH - 10.0, height - 4.0), "end", x_unit);
+    line(&mut svg, (left, y(0.0)), (width - 10.0, y(0.0)), 1.0);
+    text(&mut svg, (width - 10.0, height - 4.0), "end", x_unit);
     text(&mut svg, (4.0, TOP + 2.0), "start", y_unit);
     svg + "</svg>"
 }
@@ -104,9 +137,10 @@ struct Row<'a> {
     bars: Vec<(f64, &'a str, &'static str)>,
 }
 
-fn horizontal(title: &str, unit: &str, legend: &[(&str, &str)], rows: &[Row<'_>]) -> String {
+fn horizontal(frame: Frame, title: &str, unit: &str, legend: &[(&str, &str)], rows: &[Row<'_>]) -> String {
+    let width = frame.width();
     let longest = rows.iter().map(|row| row.label.chars().count()).max().unwrap_or(0) as f64;
-    let left = (longest * CHARACTER + 12.0).min(MOST_LABEL);
+    let left = (longest * CHARACTER + 12.0).min(frame.most_label());
     let of_row = |row: &Row<'_>| 8.0 + 16.0 * row.bars.len() as f64;
     let legend_height = if legend.is_empty() { 0.0 } else { 20.0 };
     let begin = TOP + legend_height;
@@ -115,9 +149,9 @@ fn horizontal(title: &str, unit: &str, legend: &[(&str, &str)], rows: &[Row<'_>]
     let most = most.fold(0.0, f64::max);
     let axis = ticks(if most > 0.0 { most } else { 1.0 });
     let right = axis.last().copied().unwrap_or(1.0).max(most);
-    let plot = WIDTH - left - VALUE;
+    let plot = width - left - frame.value();
     let x = |value: f64| left + plot * (value.max(0.0) / right).min(1.0);
-    let mut svg = open(title, end + BOTTOM);
+    let mut svg = open(title, (width, end + BOTTOM));
     let mut at = left;
     for (name, colour) in legend {
         rectangle(&mut svg, (at, TOP - 4.0), (12.0, 12.0), colour);
@@ -178,10 +212,10 @@ fn shortened(label: &str, space: f64) -> String {
     label.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
 
-fn open(title: &str, height: f64) -> String {
+fn open(title: &str, (width, height): (f64, f64)) -> String {
     let title = escaped(title);
     format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
          height=\"{height}\" font-family=\"system-ui, sans-serif\" font-size=\"12\" fill=\"currentColor\" \
          style=\"max-width:100%;height:auto\"><title>{title}</title>\
          <text x=\"0\" y=\"14\" font-weight=\"600\">{title}</text>"
@@ -213,7 +247,8 @@ fn text(svg: &mut String, (x, y): (f64, f64), anchor: &str, content: &str) {
         .expect("writing to a string can't fail");
 }
 
-fn escaped(text: &str) -> String {
+/// A text as a part of an HTML page or a chart: markup is escaped, and characters that neither can hold become spaces.
+pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -221,7 +256,7 @@ fn escaped(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
-            // A page can't contain other control characters, so replace them by spaces.
+            '\n' => escaped.push('\n'),
             c if c.is_control() => escaped.push(' '),
             c => escaped.push(c),
         }
@@ -245,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_bar_of_twice_the_value_is_twice_as_long() {
-        let widths = widths(&bars("loss", "share", &[bar("age", 0.4), bar("zip", 0.2)]));
+        let widths = widths(&bars(Frame::Wide, "loss", "share", &[bar("age", 0.4), bar("zip", 0.2)]));
         assert_eq!(widths.len(), 2);
         assert!((widths[0] - 2.0 * widths[1]).abs() < 0.2, "{widths:?}");
     }
@@ -253,7 +288,7 @@ mod tests {
     #[test]
     fn both_bars_of_a_pair_share_an_axis() {
         let pair = Pair { label: "risk".to_owned(), first: (1.0, "1".to_owned()), second: (0.25, "1/4".to_owned()) };
-        let svg = pairs("risk", "share", ["before", "after"], &[pair]);
+        let svg = pairs(Frame::Narrow, "risk", "share", ["before", "after"], &[pair]);
         let widths = widths(&svg);
         // Two boxes of the legend come first.
         assert!((widths[2] - 4.0 * widths[3]).abs() < 0.4, "{widths:?}");
@@ -271,7 +306,7 @@ mod tests {
 
     #[test]
     fn a_label_can_not_become_markup() {
-        let svg = bars("<b>", "a & b", &[bar("<script>\"x\"\u{0}", 1.0)]);
+        let svg = bars(Frame::Wide, "<b>", "a & b", &[bar("<script>\"x\"\u{0}", 1.0)]);
         assert!(!svg.contains("<script>") && !svg.contains("<b>") && !svg.contains('\u{0}'));
         assert!(svg.contains("&lt;script&gt;&quot;x&quot;"));
     }
@@ -279,9 +314,9 @@ mod tests {
     #[test]
     fn a_chart_without_values_is_still_a_chart() {
         for svg in [
-            bars("x", "y", &[]),
-            histogram("x", "y", "z", &[]),
-            bars("x", "y", &[Bar { shown: "none".to_owned(), ..bar("a", f64::NAN) }]),
+            bars(Frame::Wide, "x", "y", &[]),
+            histogram(Frame::Wide, "x", "y", "z", &[]),
+            bars(Frame::Wide, "x", "y", &[Bar { shown: "none".to_owned(), ..bar("a", f64::NAN) }]),
         ] {
             assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>"), "{svg}");
             assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
@@ -290,7 +325,7 @@ mod tests {
 
     #[test]
     fn a_histogram_has_a_bar_and_a_label_per_size() {
-        let svg = histogram("sizes", "persons", "classes", &[(5, 10), (6, 4), (7, 1)]);
+        let svg = histogram(Frame::Wide, "sizes", "persons", "classes", &[(5, 10), (6, 4), (7, 1)]);
         assert_eq!(widths(&svg).len(), 3);
         assert!(svg.contains(">5<") && svg.contains(">10<"));
     }

@@ -35,6 +35,7 @@ fn schema(tables: &[Noted<'_>]) -> Schema {
         key,
         parent: parent.map(|(table, foreign_key)| SchemaParent { table, foreign_key }),
         references: Vec::new(),
+        max_rows_left_out: None,
     };
     Schema { tables: tables.iter().map(table).collect() }
 }

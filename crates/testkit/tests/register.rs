@@ -72,7 +72,11 @@ fn private_csv(persons: &[Somebody]) -> String {
 }
 
 fn german() -> kohort_model::Notation {
-    kohort_model::Notation { decimal_comma: true, date_format: Some("%d.%m.%Y".to_owned()) }
+    kohort_model::Notation {
+        decimal_comma: true,
+        date_format: Some("%d.%m.%Y".to_owned()),
+        ..kohort_model::Notation::default()
+    }
 }
 
 /// The register as a data frame keeps it: doubles, days, decomposed text and instants.

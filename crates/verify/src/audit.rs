@@ -24,7 +24,7 @@ use self::meeting::Meeting;
 use self::persons::Persons;
 use crate::count::cells::CellIds;
 use crate::count::grouping::Classes;
-use crate::count::smallest;
+use crate::count::{N_SMALLEST, all_sizes};
 use crate::structure::{check_table, no_rows};
 use crate::{Violation, Violations};
 
@@ -212,7 +212,7 @@ impl Hidden {
             smallest: sizes.iter().copied().min().map_or(0, u64::from),
             below_k: k.map(|k| persons_in(&|size| size < k)),
             unique_persons: persons_in(&|size| size == 1),
-            smallest_classes: smallest(&sizes),
+            smallest_classes: all_sizes(&sizes).into_iter().take(N_SMALLEST).collect(),
         }
     }
 }

@@ -9,8 +9,10 @@
 //! Rows are compared as sums of 128-bit hashes with random keys, because sums don't depend on the order of rows. A difference
 //! goes unnoticed with a probability of about 2^-128.
 
+mod against;
 mod joined;
 mod parts;
+mod places;
 mod sums;
 
 use kohort_model::{Cells, Column, NULL, Release, Requirement, Role, Table};
@@ -22,8 +24,10 @@ use crate::single::measure::measure_from;
 use crate::single::written::shape;
 use crate::structure::check_table;
 use crate::{Asked, Findings, Suppressed, SuppressionLimit, Verified, Violation, Violations, verify_release};
+pub use against::{CountedRows, PartsAgainst};
 pub use joined::joined_findings;
 pub use parts::PartsCounter;
+pub use places::{OriginCut, ValueCounts};
 use sums::{Keys, RowSum};
 
 /// Verifies a release of one table cell by cell. Each row of the table is a person.

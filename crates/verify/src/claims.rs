@@ -88,6 +88,7 @@ pub fn check_claims(manifest: &Manifest, found: &Findings, private: Option<&Priv
     let Manifest {
         kohort: _,
         algorithm: _,
+        effort,
         order: _,
         requirement,
         achieved,
@@ -113,6 +114,7 @@ pub fn check_claims(manifest: &Manifest, found: &Findings, private: Option<&Priv
     // Nothing in a release shows how it was made.
     ledger.open("kohort");
     ledger.open("algorithm");
+    ledger.open_if(effort.is_some(), "effort");
     ledger.open("order");
     ledger.present("savings", savings.is_some(), !audiences.is_empty());
     ledger.open_if(savings.is_some(), "savings");

@@ -30,7 +30,7 @@ use crate::count::requirement::{
 use crate::count::roll::{Roll, Sensitive, Shares};
 use crate::{Counted, Findings, SensitiveFindings, Violation, Violations};
 
-/// How many of the smallest class sizes are listed.
+/// How many of the smallest class sizes are shown to people.
 pub(crate) const N_SMALLEST: usize = 10;
 
 /// Groups rows by their quasi cells, and counts the classes.
@@ -70,7 +70,7 @@ pub(crate) fn count_classes(
         classes: classes.len() as u64,
         k,
         unique_persons: risk.n_unique,
-        smallest_classes: smallest(&sizes),
+        class_sizes: all_sizes(&sizes),
         highest_risk: 1.0 / k as f64,
         average_risk: risk.average,
         unmet: tally.unmet(requirements),
@@ -191,13 +191,13 @@ fn class_sizes(classes: &Classes, persons: Option<&CellIds<'_>>) -> Vec<u32> {
     (0..classes.len()).into_par_iter().with_min_len(256).map_init(Vec::new, n_persons).collect()
 }
 
-/// The smallest sizes that occur, each with the number of classes of that size.
-pub(crate) fn smallest(sizes: &[u32]) -> Vec<(u64, u64)> {
+/// The sizes that occur, ascending, each with the number of classes of that size.
+pub(crate) fn all_sizes(sizes: &[u32]) -> Vec<(u64, u64)> {
     let mut n_classes: BTreeMap<u32, u64> = BTreeMap::new();
     for &size in sizes {
         *n_classes.entry(size).or_default() += 1;
     }
-    n_classes.into_iter().take(N_SMALLEST).map(|(size, n)| (u64::from(size), n)).collect()
+    n_classes.into_iter().map(|(size, n)| (u64::from(size), n)).collect()
 }
 
 /// The risk of all persons.

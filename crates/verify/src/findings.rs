@@ -4,6 +4,7 @@ use std::fmt;
 
 use kohort_model::{Presence, Requirement};
 
+use crate::count::N_SMALLEST;
 use crate::violation::InWords;
 use crate::{LossFindings, Violation};
 
@@ -22,8 +23,8 @@ pub struct Findings {
     pub k: u64,
     /// Persons who are alone in a class.
     pub unique_persons: u64,
-    /// The ten smallest class sizes that occur, each with the number of classes of that size, over all audiences.
-    pub smallest_classes: Vec<(u64, u64)>,
+    /// The class sizes that occur, ascending, each with the number of classes of that size, over all audiences.
+    pub class_sizes: Vec<(u64, u64)>,
     /// One over the size of the smallest class.
     pub highest_risk: f64,
     /// Mean over persons of one over the size of their class; a person in several classes counts with the smallest.
@@ -53,6 +54,11 @@ pub struct Findings {
 }
 
 impl Findings {
+    /// The ten smallest class sizes that occur, each with the number of classes of that size.
+    pub fn smallest_classes(&self) -> &[(u64, u64)] {
+        &self.class_sizes[..self.class_sizes.len().min(N_SMALLEST)]
+    }
+
     /// The findings before anything but rows is counted.
     pub(crate) fn uncounted(rows: u64) -> Findings {
         Findings {
@@ -62,7 +68,7 @@ impl Findings {
             classes: 0,
             k: 0,
             unique_persons: 0,
-            smallest_classes: Vec::new(),
+            class_sizes: Vec::new(),
             highest_risk: 0.0,
             average_risk: 0.0,
             sensitive: Vec::new(),
@@ -134,6 +140,8 @@ pub struct AudienceFindings {
     pub unique_persons: u64,
     /// Mean over persons of one over the size of their class.
     pub average_risk: f64,
+    /// The class sizes that occur, ascending, each with the number of classes of that size.
+    pub class_sizes: Vec<(u64, u64)>,
     /// One entry per sensitive column, in the order asked.
     pub sensitive: Vec<SensitiveFindings>,
     /// One entry per quasi column that only others know, in the order of columns, without those in `Findings::skipped`.

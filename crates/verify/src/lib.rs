@@ -13,6 +13,7 @@
 //! | may this release leave memory? | [`verify_release`] |
 //! | may these rows leave an A-view? | [`verify_block`] |
 //! | may a step of a view over changing data be shown? | [`verify_step`] |
+//! | are changed cells what the spec makes of the private ones? | [`verify_transformed`] |
 //! | does the file read back hold that release? | [`verify_written`] |
 //! | may a release leave that was made cell by cell, and does its file hold it? | [`CellsVerifier`] |
 //! | what do released files show by themselves? | [`verify_alone`] |
@@ -42,6 +43,7 @@ mod count;
 mod findings;
 mod joined;
 mod limit;
+mod looks;
 #[cfg(test)]
 mod oracle;
 mod origins;
@@ -50,13 +52,16 @@ mod risks;
 mod single;
 mod structure;
 mod tables;
+mod transformed;
 mod verified;
 mod violation;
 
 pub use asked::Asked;
 pub use audit::{AuditFindings, AuditedAudience, AuditedRelease, Hidden, Knows, audit};
 pub use block::{BlockOf, ReadAsTable, verify_block};
-pub use cells::{CellsVerifier, FileVerifier, PartsCounter, joined_findings};
+pub use cells::{
+    CellsVerifier, CountedRows, FileVerifier, OriginCut, PartsAgainst, PartsCounter, ValueCounts, joined_findings,
+};
 pub use changing::{
     AtomStep, Part, Refresh, RefreshedAtom, Seen, ShownValues, Step, StepColumn, StepError, StepErrors, StepFindings,
     StepMember, verify_refresh, verify_step,
@@ -70,7 +75,8 @@ pub use findings::{
 pub use joined::{
     AskedOfJoin, ToldApart, verify_joined, verify_joined_against, verify_joined_alone, verify_joined_written,
 };
-pub use limit::SuppressionLimit;
+pub use limit::{SuppressionLimit, too_many_rows_left_out};
+pub use looks::common_looks;
 pub use reading::listing::{Listing, ListingErrorKind};
 pub use reading::meaning::key_print;
 pub use reading::{RangeEnd, Reading, ShownLabel};
@@ -82,8 +88,9 @@ pub use single::measure::{measure, verify_alone};
 pub use single::release::verify_release;
 pub use single::written::verify_written;
 pub use tables::{
-    LinkKind, ReleasedLink, TablesAgainst, measure_tables, verify_tables, verify_tables_against, verify_tables_alone,
-    verify_tables_written,
+    LinkKind, ReleasedLink, TablesAgainst, measure_tables, persons_of_rows, verify_tables, verify_tables_against,
+    verify_tables_alone, verify_tables_written,
 };
+pub use transformed::{Transformed, verify_transformed};
 pub use verified::{Verifiable, Verified};
 pub use violation::{Violation, Violations};

@@ -214,7 +214,7 @@ impl<'a> Reading<'a> {
         })
     }
 
-    /// The tree of labels any two of which are nested or disjoint.
+    /// The labels as a tree. Any two of them must be nested or disjoint.
     fn nest(&self, mut labels: Vec<(ShownLabel<'a>, &'a str)>) -> Option<Hierarchy> {
         let root = labels.iter().position(|(label, _)| *label == ShownLabel::Everything);
         let root = root.map(|root| labels.swap_remove(root).1);

@@ -36,7 +36,7 @@ mod symmetry;
 mod written;
 
 pub use against::{TablesAgainst, verify_tables_against};
-pub use alone::{measure_tables, verify_tables_alone};
+pub use alone::{measure_tables, persons_of_rows, verify_tables_alone};
 pub use release::verify_tables;
 pub use shape::{LinkKind, ReleasedLink};
 pub use written::verify_tables_written;

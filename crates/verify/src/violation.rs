@@ -51,6 +51,15 @@ pub enum Violation {
     /// A cell that points beyond its dictionary.
     #[error("column '{column}': {} no text, first in row {first_row}", does(*n, "cell", "points to", "point to"))]
     CellWithoutText { column: String, n: u64, first_row: u64 },
+    /// Cells that are not what the spec makes of the private ones.
+    #[error("column '{column}': {} not what the spec makes of the private {}, first in row {first_row}", does(*n, "changed cell", "is", "are"), if *n == 1 { "one" } else { "ones" })]
+    WrongTransform { column: String, n: u64, first_row: u64 },
+    /// Cells that the spec's changes are not defined for.
+    #[error("column '{column}': the spec's changes of cells are not defined for its values")]
+    NoTransform { column: String },
+    /// A bound of coded values that the spec does not lead to.
+    #[error("column '{column}': its values are coded from another bound than the spec asks for")]
+    WrongBound { column: String },
     /// A requirement on a column that is not there.
     #[error("a requirement names column '{column}', which the table does not have")]
     UnknownColumn { column: String },
@@ -79,6 +88,9 @@ pub enum Violation {
     /// More persons left out than the limit allows.
     #[error("{n} of {} {} left out, more than a share of {limit}", count(*n_persons, "person"), if *n == 1 { "is" } else { "are" })]
     TooManySuppressed { n: u64, n_persons: u64, limit: f64 },
+    /// More rows of a child table left out than the limit allows.
+    #[error("{n} of {} {} left out, more than a share of {limit}", count(*n_rows, "row"), if *n == 1 { "is" } else { "are" })]
+    TooManyRowsLeftOut { n: u64, n_rows: u64, limit: f64 },
     /// A released column that has no source.
     #[error("released column '{column}' comes from no column of the original")]
     ColumnWithoutSource { column: String },
@@ -374,7 +386,7 @@ pub enum Violation {
     /// Rows of one class that can be told apart.
     #[error("column '{column}': {} from others of the class, first in row {first_row}", does(*n, "row", "differs", "differ"))]
     ClassDiffers { column: String, n: u64, first_row: u64 },
-    /// Persons for whom no class and group that could hold them is as large as they ask.
+    /// Persons who ask for more persons than any class and group that can hold them has.
     #[error("column '{column}': {} for more persons than there are in any class and group that they can be in", does(*n, "person", "asks", "ask"))]
     OwnKUnmet { column: String, n: u64 },
     /// A column of an earlier release that can't be read in this one.
@@ -476,6 +488,9 @@ impl Violation {
             | Violation::Together { violation }
             | Violation::InRelease { violation, .. } => violation.hint(),
             Violation::OriginalKeys { .. } => Some("give each row a key of its own"),
+            Violation::OwnKUnmet { .. } => Some(
+                "anonymize the table again if persons ask for a larger k than when the release was made; otherwise don't publish the release",
+            ),
             _ => None,
         }
     }

@@ -1,4 +1,4 @@
-"""Functions: check, verify, audit, estimate, suggest, and what they give."""
+"""Functions: check, verify, audit, estimate, suggest, and their results."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def check(
 class Verification:
     """What counting a release again showed.
 
-    ``verdict`` is ``verified``, ``in_part`` where something asked can't be seen in what was given, or ``not_met``.
+    ``verdict`` is ``verified``; ``in_part``, if the given files and tables don't show everything that was asked; or ``not_met``.
     """
 
     verdict: Verdict
@@ -285,7 +285,7 @@ def estimate(
 
 @dataclass(frozen=True)
 class Suggestion:
-    """What a column may be for, and why."""
+    """The suggested role and settings of a column, and the reason."""
 
     column: str
     role: str

@@ -11,7 +11,7 @@ from typing import Any, Union
 Progress = Union[None, bool, Callable[[str, int, int], Any]]
 
 _WIDTH = 40
-# Work that is done by then shows no bar.
+# Work that ends sooner than this shows no bar.
 _PATIENCE_SECONDS = 0.5
 
 

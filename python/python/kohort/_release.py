@@ -41,13 +41,13 @@ class Described:
 
     @property
     def notes(self) -> list[str]:
-        """What was done otherwise than the spec would have a reader expect."""
+        """Notes on what was done differently than a reader of the spec would expect."""
         notes = [note["message"] for note in self.manifest.get("notes", [])]
         listed = self._own_values_listed()
         if listed:
             names = " and ".join(f"'{column}'" for column in listed)
             notes.append(
-                f"the released hierarchy of {names} lists no value that the table lacks: withhold it if it was made from "
+                f"the released hierarchy of {names} lists only values of the table: withhold it if it was made from "
                 "the table (hierarchies='withhold')"
             )
         return notes
@@ -58,7 +58,7 @@ class Described:
         return [risk["message"] for risk in self.manifest.get("accepted_risks", [])]
 
     def _own_values_listed(self) -> list[str]:
-        """Columns whose released hierarchy lists no value that the table lacks."""
+        """Columns whose released hierarchy lists only values of the private table, and so may tell which values it holds."""
         raise NotImplementedError
 
     def _in_words(self) -> str:

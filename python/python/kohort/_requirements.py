@@ -79,7 +79,10 @@ def alpha(share: float) -> Requirement:
 
 
 def beta_likeness(beta: float) -> Requirement:
-    """No value becomes more likely within a class than in the whole table by more than this factor beyond 1."""
+    """Within a class, the share of a value exceeds its share of the whole table by at most ``beta`` times the latter.
+
+    With ``beta=1``, a value is at most twice as frequent in a class as in the table.
+    """
     return Requirement({"beta": beta})
 
 

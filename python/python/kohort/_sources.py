@@ -115,14 +115,14 @@ class PandasColumns:
             precision = max(kind.precision - kind.scale for kind in kinds) + scale
             kinds = {pyarrow.decimal128(precision, scale)} if precision <= _MOST_DIGITS else kinds
         if len(kinds) > 1:
-            # The type depends on all values together.
+            # Pieces have different types, so let pyarrow find one type for all values together.
             return pyarrow.array(column, from_pandas=True)
         kind = next(iter(kinds), pyarrow.null())
         chunks = [chunk for piece in pieces for chunk in getattr(piece, "chunks", [piece])]
         return pyarrow.chunked_array([chunk.cast(kind) for chunk in chunks], type=kind)
 
     def _widened(self, column: Any) -> Any:
-        """The column with a type that has room for all its bytes. pyarrow chooses types that have not."""
+        """The column with a type that has room for all its bytes, because pyarrow may choose one that does not."""
         wider = {self._pyarrow.string(): self._pyarrow.large_string(), self._pyarrow.binary(): self._pyarrow.large_binary()}
         is_narrow = column.type in wider and column.nbytes > _MOST_BYTES_OF_STRING
         return column.cast(wider[column.type]) if is_narrow else column
@@ -137,7 +137,7 @@ class PolarsColumns:
     def __init__(self, frame: Any, what: str) -> None:
         if not hasattr(frame, "columns"):
             raise TypeError(f"{what} must be a DataFrame, not a {type(frame).__name__}: use to_frame()")
-        # polars would hand over their addresses in memory.
+        # For such columns polars hands over addresses in memory instead of values.
         objects = [name for name, dtype in frame.schema.items() if str(dtype) == "Object"]
         if objects:
             raise InputError([(f"{what}: column {_list(objects)} holds Python's objects", "convert it, for example to text, or drop it")])
@@ -147,7 +147,7 @@ class PolarsColumns:
     def column(self, position: int) -> Any:
         """A frame with one column."""
         column = self._frame.get_column(self.names[position])
-        # Arrow's libraries disagree about how a column without a type is handed over.
+        # Arrow's libraries disagree about how a column of type Null is handed over, so it goes as text.
         return (column.cast(sys.modules["polars"].String) if str(column.dtype) == "Null" else column).to_frame()
 
     def table(self) -> Any:
@@ -160,13 +160,13 @@ class PolarsColumns:
         release_unused(self._frame.height)
 
 
-# So many Python objects are converted in about a tenth of a second.
+# This many Python objects are converted in about a tenth of a second.
 _ROWS_OF_OBJECTS = 100_000
 
 # Positions in a column of Arrow's types `string` and `binary` have 31 bits.
 _MOST_BYTES_OF_STRING = 2**31 - 1
 
-# A decimal of 128 bits has no more.
+# The largest number of digits of a decimal of 128 bits.
 _MOST_DIGITS = 38
 
 
@@ -174,14 +174,14 @@ def _holds_objects(dtype: Any) -> bool:
     return bool(dtype == object) or getattr(dtype, "storage", None) == "python"
 
 
-# Frames with fewer rows leave little behind.
+# Reading a frame with fewer rows leaves little memory to be given back.
 _MANY_ROWS = 100_000
 
 
 def release_unused(n_rows: int) -> None:
-    """Gives memory back to the system that pyarrow and the C library keep for later, if tables of so many rows left much of it.
+    """Gives freed memory back to the system, if tables of so many rows left much of it.
 
-    Both keep memory that was freed. Next to a large frame that would be as much as the work itself needs.
+    pyarrow and the C library keep freed memory for later use. After a large frame that is as much as the work itself needs.
     """
     if n_rows < _MANY_ROWS:
         return

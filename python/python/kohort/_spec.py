@@ -109,6 +109,7 @@ class Asked(TypedDict, total=False):
     delta_presence: tuple[float, float] | None
     previous: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None
     algorithm: Algorithm | None
+    effort: int | None
     max_suppressed: float | None
     leftovers: Leftovers | None
     order: Order | None
@@ -120,7 +121,7 @@ class Asked(TypedDict, total=False):
 
 # Parameters that say what the columns of the only table are for, and those that are keys of a spec as they are.
 _ROLES = ("person", "identifiers", "quasi", "sensitive", "plain", "drop", "person_k")
-_KEYS = ("algorithm", "max_suppressed", "leftovers", "order", "keys", "hierarchies", "seed")
+_KEYS = ("algorithm", "effort", "max_suppressed", "leftovers", "order", "keys", "hierarchies", "seed")
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

@@ -1,9 +1,10 @@
 //! `kohort anonymize`: from a spec of one or several tables, or a table and flags, to a verified release.
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
-use kohort::{CellForm, Existing, Format, Job, Manifest, Memory, Spec, WriteOptions, check_target};
+use clap::{Args, value_parser};
+use kohort::{CellForm, Existing, Format, Job, Manifest, Memory, Spec, TooLarge, TotalChange, WriteOptions, check_target};
 
 use super::{Output, size};
 use crate::failure::{Failure, Report, Status};
@@ -36,6 +37,9 @@ pub(crate) struct Anonymize {
     #[arg(short, long, value_name = "FOLDER", required_unless_present = "dry_run")]
     output: Option<PathBuf>,
 
+    /// How much work auto spends on less loss: up to this many rounds of its longest step; 1 without it
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=1000))]
+    effort: Option<u32>,
     /// The seed of algorithms that use chance; never in the release
     #[arg(long)]
     seed: Option<u64>,
@@ -43,7 +47,8 @@ pub(crate) struct Anonymize {
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     /// How much memory to use for the data, such as 2GB: a larger table is anonymized in cells, whose rows wait on the disk,
-    /// encrypted, beside the output folder
+    /// encrypted, beside the output folder. Without it, half of the machine's memory if an estimate says that the table would
+    /// not fit; KOHORT_MEMORY=8GB says how much memory the machine has
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<u64>,
     /// The format of released tables: csv, csv.gz, csv.zst, parquet, arrow or arrows; without it, the format of the input
@@ -74,7 +79,8 @@ pub(crate) struct Anonymize {
 #[derive(Args)]
 #[command(next_help_heading = "Without a spec")]
 struct TableFlags {
-    /// The number of persons in the smallest class; there is no default
+    /// The number of persons in the smallest class; there is no default. With a spec: in place of the spec's k; an audience with
+    /// a k of its own keeps it
     #[arg(long, allow_negative_numbers = true)]
     k: Option<i64>,
     /// Columns that others could know about a person; generalized
@@ -112,6 +118,17 @@ struct TableFlags {
     order: Option<String>,
 }
 
+/// What only the publisher is told.
+#[derive(Default)]
+struct OnlyPublisher {
+    /// Rows that were left out because of earlier releases.
+    rows_left_out: Vec<u64>,
+    /// By how much rows of child tables that are left out change totals.
+    totals: Vec<TotalChange>,
+    /// Columns whose released hierarchy lists only values of the private table.
+    listed: Vec<String>,
+}
+
 impl Anonymize {
     pub(crate) fn output(&self) -> Output {
         Output::from_flag(self.json)
@@ -133,6 +150,19 @@ impl Anonymize {
         if let Some(n_bytes) = self.memory {
             return self.run_in_cells(&job, &target, Memory::bytes(n_bytes), &bars);
         }
+        if !matches!(target, Target::Stdout)
+            && let Some(n_bytes) = super::machine_memory()?
+            && let Some(TooLarge { n_bytes_needed, memory }) = job.too_large_for(n_bytes)
+        {
+            terminal::note(&format!(
+                "about {} MB of memory would be needed and {} MB are there, so the table is anonymized in cells with {} MB; \
+                 --memory says how much to use",
+                n_bytes_needed >> 20,
+                n_bytes >> 20,
+                memory.n_bytes() >> 20
+            ));
+            return self.run_in_cells(&job, &target, memory, &bars);
+        }
         let release = job.anonymize_with(&bars)?;
         let manifest = match &target {
             Target::Folder { path, options } => release.write_with(path, *options, &bars)?,
@@ -144,7 +174,9 @@ impl Anonymize {
         };
         bars.clear();
         let listed = if matches!(target, Target::Folder { .. }) { release.own_values_listed() } else { Vec::new() };
-        self.report(&manifest, &target, release.rows_left_out(), &listed)
+        let only_publisher =
+            OnlyPublisher { rows_left_out: release.rows_left_out().to_vec(), totals: release.total_changes(), listed };
+        self.report(&manifest, &target, &only_publisher)
     }
 
     /// Anonymizes a table that may be larger than memory.
@@ -155,8 +187,8 @@ impl Anonymize {
                 let planned = job.plan_in_cells(memory, bars)?;
                 bars.clear();
                 return terminal::print(&match self.output() {
-                    Output::Words => summary::planned(planned),
-                    Output::Json => summary::planned_json(planned),
+                    Output::Words => summary::planned(planned, memory),
+                    Output::Json => summary::planned_json(planned, memory),
                 });
             }
             Target::Stdout => {
@@ -165,24 +197,28 @@ impl Anonymize {
         };
         let written = job.write_in_cells(path, *options, memory, bars)?;
         bars.clear();
-        self.report(&written.manifest, target, &[], &written.own_values_listed)
+        let only_publisher = OnlyPublisher { listed: written.own_values_listed, ..OnlyPublisher::default() };
+        self.report(&written.manifest, target, &only_publisher)?;
+        terminal::note(&format!(
+            "the release has no report, because it was made in cells; to make one in memory: kohort report {}",
+            path.display()
+        ));
+        Ok(())
     }
 
-    /// Prints what was done. `listed` are columns whose released hierarchy lists only values of the private table.
-    fn report(
-        &self,
-        manifest: &Manifest,
-        target: &Target,
-        rows_left_out: &[u64],
-        listed: &[String],
-    ) -> Result<(), Failure> {
+    /// Prints what was done.
+    fn report(&self, manifest: &Manifest, target: &Target, only_publisher: &OnlyPublisher) -> Result<(), Failure> {
+        let OnlyPublisher { rows_left_out, totals, listed } = only_publisher;
         let place = target.place();
         match self.output() {
             Output::Words => terminal::say(&summary::words(manifest, place.as_deref())),
-            Output::Json => terminal::print(&summary::json(manifest, place.as_deref(), rows_left_out))?,
+            Output::Json => terminal::print(&summary::json(manifest, place.as_deref(), rows_left_out, totals))?,
         }
         if let Some(left_out) = summary::left_out(rows_left_out) {
             terminal::note(&left_out);
+        }
+        if let Some(totals) = summary::changed_totals(totals) {
+            terminal::note(&totals);
         }
         for note in &manifest.notes {
             terminal::note(&note.message);
@@ -225,7 +261,9 @@ impl Anonymize {
     fn job(&self) -> Result<Job, Failure> {
         let is_spec = self.input.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
         let mut job = if is_spec {
-            let given = self.table.given();
+            let mut given = self.table.given();
+            // k is the one setting of a spec that is tried with several values.
+            given.retain(|flag| *flag != "--k");
             if !given.is_empty() {
                 let reports = given.iter().map(|flag| {
                     Report::new(format!("{flag} can't be given with a spec"))
@@ -233,10 +271,17 @@ impl Anonymize {
                 });
                 return Err(Failure::new(Status::Input, reports.collect()));
             }
-            Job::read(&self.input)?
+            let job = Job::read(&self.input)?;
+            match self.table.k {
+                None => job,
+                Some(k) => job.k(positive(k)?),
+            }
         } else {
             Job::new(self.table.spec(&self.input)?, "")
         };
+        if let Some(effort) = self.effort {
+            job = job.effort(effort);
+        }
         if let Some(seed) = self.seed {
             job = job.seed(seed);
         }
@@ -306,6 +351,13 @@ impl TableFlags {
         spec.tables[0].name = table_name(file);
         Ok(spec)
     }
+}
+
+/// A k in place of that of the spec.
+fn positive(k: i64) -> Result<NonZeroU32, Failure> {
+    let number = u32::try_from(k).ok().and_then(NonZeroU32::new);
+    number
+        .ok_or_else(|| Failure::input(format!("--k {k}: k must be a whole number of at least 1"), "for example --k 5"))
 }
 
 /// The name of a file up to its first dot.

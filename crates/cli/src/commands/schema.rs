@@ -8,9 +8,10 @@ use crate::terminal;
 const EXAMPLES: &str = "\
 Examples:
   kohort schema > kohort.schema.json                editors that know taplo then check a spec that `kohort init` wrote
-  kohort schema manifest > manifest.schema.json     what a program finds in the manifest.json of a release";
+  kohort schema manifest > manifest.schema.json     what a program finds in the manifest.json of a release
+  kohort schema report > report.schema.json         what a program finds in its report.json";
 
-/// Print the JSON Schema of a spec, or of a manifest
+/// Print the JSON Schema of a spec, a manifest or a report
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Schema {
@@ -25,6 +26,8 @@ enum Described {
     Spec,
     /// The manifest of a release, manifest.json
     Manifest,
+    /// The figures of a report, report.json
+    Report,
 }
 
 impl Schema {
@@ -32,6 +35,7 @@ impl Schema {
         terminal::print(match self.described {
             Described::Spec => kohort::model::spec::json_schema(),
             Described::Manifest => kohort::model::manifest_schema(),
+            Described::Report => kohort::model::report::report_schema(),
         })
     }
 }

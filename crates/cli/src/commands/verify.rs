@@ -1,5 +1,6 @@
 //! `kohort verify`: counts a release again, from its files and its manifest alone, or against the private tables.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -16,7 +17,8 @@ use crate::terminal;
 const EXAMPLES: &str = "\
 Examples:
   kohort verify out/
-  kohort verify out/ --against release.toml         also that it is a truthful recoding of the private tables";
+  kohort verify out/ --against release.toml         also that it is a truthful recoding of the private tables
+  kohort verify out/ --against release.toml --memory 2GB        tables that are larger than memory";
 
 /// Count a release again, from its files alone or against the private tables
 ///
@@ -31,9 +33,12 @@ pub(crate) struct Verify {
     /// The spec that the release was made from: also checks that the release is a truthful recoding of its tables
     #[arg(long, value_name = "SPEC")]
     against: Option<PathBuf>,
-    /// How much memory to use for the data, such as 1GB: the release may be larger, and its rows wait on the disk, encrypted, in the
-    /// folder for temporary files
-    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "against")]
+    /// The k that was given to `anonymize` in place of that of the spec
+    #[arg(long, requires = "against")]
+    k: Option<NonZeroU32>,
+    /// How much memory to use for the data, such as 1GB: the release and the private table may be larger, and their rows wait on the
+    /// disk, encrypted, in the folder for temporary files
+    #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<u64>,
     #[command(flatten)]
     pub(crate) counting: Counting,
@@ -46,9 +51,15 @@ impl Verify {
         let found = match (&self.against, self.memory) {
             (None, None) => kohort::verify_with(&self.release, &bars),
             (None, Some(n_bytes)) => kohort::verify_within(&self.release, Memory::bytes(n_bytes), &bars),
-            (Some(spec), _) => {
-                let job = Job::from_text(&read_text(spec)?, spec)?;
-                kohort::verify_against_with(&self.release, &job, &bars)
+            (Some(spec), memory) => {
+                let mut job = Job::from_text(&read_text(spec)?, spec)?;
+                if let Some(k) = self.k {
+                    job = job.k(k);
+                }
+                match memory {
+                    None => kohort::verify_against_with(&self.release, &job, &bars),
+                    Some(n_bytes) => kohort::verify_against_within(&self.release, &job, Memory::bytes(n_bytes), &bars),
+                }
             }
         }?;
         bars.clear();

@@ -42,7 +42,7 @@ pub(crate) fn words(findings: &Findings) -> String {
         line("read together", &together(within));
     }
     if has_sizes {
-        text += &histogram(&findings.smallest_classes, if hides_persons(findings) { "rows" } else { "persons" });
+        text += &histogram(findings.smallest_classes(), if hides_persons(findings) { "rows" } else { "persons" });
     }
     if !findings.audiences.is_empty() {
         text += &audiences(findings);

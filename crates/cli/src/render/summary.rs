@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use kohort::PlannedCells;
 use kohort::model::{
     Achieved, AchievedCoalition, AchievedLearned, AchievedSensitive, Coalition, CoalitionManifest, ColumnManifest,
     JoinManifest, LabelsManifest, Manifest, PreviousManifest, RegisterManifest, SavingsManifest, Setting, Settings,
 };
+use kohort::{Memory, PlannedCells, TotalChange};
 use serde_json::{Value, json};
 
 use super::{count_of, number};
@@ -15,22 +15,23 @@ use super::{count_of, number};
 const MOST_ROWS_NAMED: usize = 50;
 
 /// What a job in cells would take, for people.
-pub(crate) fn planned(planned: PlannedCells) -> String {
+pub(crate) fn planned(planned: PlannedCells, memory: Memory) -> String {
     let PlannedCells { n_rows, n_cells, rows_of_largest_cell, n_bytes_on_disk } = planned;
     format!(
-        "rows             {n_rows}\ncells            {n_cells}, the largest of about {rows_of_largest_cell} rows\n\
+        "rows             {n_rows}\nmemory           {} MB for the data\ncells            {n_cells}, the largest of about {rows_of_largest_cell} rows\n\
          passes           {} over all rows\ndisk             at most {} MB\n",
+        memory.n_bytes().div_ceil(1 << 20),
         PlannedCells::PASSES,
         n_bytes_on_disk.div_ceil(1 << 20)
     )
 }
 
 /// The same for programs.
-pub(crate) fn planned_json(planned: PlannedCells) -> String {
+pub(crate) fn planned_json(planned: PlannedCells, memory: Memory) -> String {
     let PlannedCells { n_rows, n_cells, rows_of_largest_cell, n_bytes_on_disk } = planned;
     let object = json!({
         "rows": n_rows, "cells": n_cells, "rows_of_largest_cell": rows_of_largest_cell, "passes": PlannedCells::PASSES,
-        "bytes_on_disk": n_bytes_on_disk,
+        "bytes_on_disk": n_bytes_on_disk, "memory": memory.n_bytes(),
     });
     format!("{object:#}\n")
 }
@@ -141,8 +142,8 @@ pub(crate) fn words(manifest: &Manifest, place: Option<&str>) -> String {
     if let Some(savings) = &manifest.savings {
         line("saved", &saved(savings));
         if let Some(cost) = savings.steer_cost {
-            let times = format!("{cost:.2} times the loss of a release that all columns steer");
-            line("steer", &format!("by common columns alone: {times} (only you are told)"));
+            let times = format!("{cost:.2} times the loss of a release for which all columns decide");
+            line("steer", &format!("only common columns decide who is grouped: {times} (only you are told)"));
         }
     }
     let risk = &manifest.risk;
@@ -334,6 +335,27 @@ pub(crate) fn left_out(rows: &[u64]) -> Option<String> {
     ))
 }
 
+/// Tells the publisher by how much rows that are left out change totals and means, in whole thousandths: exact changes
+/// would be cells of the private table if few rows are left out.
+pub(crate) fn changed_totals(changes: &[TotalChange]) -> Option<String> {
+    let percent = |change: f64| format!("{:+.1} %", 100.0 * rounded(change));
+    let of_column = |change: &TotalChange| {
+        format!("{} {} (mean {})", column_name(change), percent(change.total), percent(change.mean))
+    };
+    let changes: Vec<String> = changes.iter().map(of_column).collect();
+    let changes = (!changes.is_empty()).then(|| changes.join(", "))?;
+    Some(format!("rows that are left out change totals: {changes} (only you are told)"))
+}
+
+fn column_name(change: &TotalChange) -> String {
+    format!("{}.{}", change.table, change.column)
+}
+
+/// In thousandths, and never a negative zero.
+fn rounded(change: f64) -> f64 {
+    (change * 1000.0).round() / 1000.0 + 0.0
+}
+
 /// How much less one release for all audiences loses than a release on the union of their columns.
 fn saved(savings: &SavingsManifest) -> String {
     if savings.shape == "unchanged" {
@@ -348,8 +370,12 @@ fn saved(savings: &SavingsManifest) -> String {
     }
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let in_butterflies = percent(savings.in_butterflies);
+    let most = match savings.least_penalty {
+        Some(least) => format!(" (no release could save more than {})", percent(1.0 - least / union)),
+        None => String::new(),
+    };
     format!(
-        "{} of what one k for all columns together would lose; {in_butterflies} of the rows are in butterflies",
+        "{} of what one k for all columns together would lose{most}; {in_butterflies} of the rows are in butterflies",
         percent(1.0 - release / union)
     )
 }
@@ -380,13 +406,20 @@ fn setting_text(setting: &Setting) -> String {
 }
 
 /// For programs: the manifest, and where the release is, which is null after a dry run. With earlier releases also the rows
-/// that were left out because of them.
-pub(crate) fn json(manifest: &Manifest, place: Option<&str>, rows_left_out: &[u64]) -> String {
+/// that were left out because of them; with several tables also by how much totals of sensitive numbers changed.
+pub(crate) fn json(manifest: &Manifest, place: Option<&str>, rows_left_out: &[u64], totals: &[TotalChange]) -> String {
     let mut object = serde_json::to_value(manifest).unwrap_or_default();
     if let Value::Object(fields) = &mut object {
         fields.insert("release".to_owned(), json!(place));
         if manifest.previous.is_some() {
             fields.insert("rows_left_out".to_owned(), json!(rows_left_out));
+        }
+        if !totals.is_empty() {
+            let entry = |change: &TotalChange| {
+                let (total, mean) = (rounded(change.total), rounded(change.mean));
+                (column_name(change), json!({ "total": total, "mean": mean }))
+            };
+            fields.insert("total_changes".to_owned(), totals.iter().map(entry).collect());
         }
         let unwritten = fields.get_mut("tables").and_then(Value::as_array_mut).filter(|_| place.is_none());
         for table in unwritten.into_iter().flatten().filter_map(Value::as_object_mut) {

@@ -215,7 +215,7 @@ fn a_manifest_that_claims_too_much_or_asks_for_too_little_is_found() {
     folder.claim(|manifest| manifest["audiences"]["insurer"]["quasi"] = json!(["age", "postcode"]));
     assert_snapshot!("audiences_column_of_nobody", refused(&folder, &["verify", "out"]));
     let against = refused(&folder, &["verify", "out", "--against", "release.toml"]);
-    assert!(against.stderr.contains("asks for something other than manifest.json says"), "{against}");
+    assert!(against.stderr.contains("asks for other requirements than manifest.json names"), "{against}");
 
     let folder = released();
     folder.claim(|manifest| manifest["audiences"]["hr"]["quasi"] = json!(["occupation", "age", "zip"]));
@@ -276,7 +276,7 @@ fn coalitions_hidden_columns_and_steering_are_asked_counted_and_recorded() {
     let folder = with_spec(&(spec + both));
     let ran = folder.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
-    assert!(ran.stderr.contains("by common columns alone"), "{ran}");
+    assert!(ran.stderr.contains("only common columns decide who is grouped"), "{ran}");
     let recorded = folder.manifest();
     let asked = json!({ "audiences": ["hr", "insurer"], "k": 2, "sensitive": { "faulty": { "alpha": 1.0 } } });
     assert_eq!(recorded["requirement"]["coalitions"], json!({ "both": asked }));

@@ -45,7 +45,7 @@ fn students() -> Folder {
     ])
 }
 
-fn released() -> Folder {
+pub(crate) fn released() -> Folder {
     let folder = students();
     let ran = folder.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
@@ -248,6 +248,51 @@ fn the_problems_of_all_files_come_together() {
     let ran = refused(&folder, RUN);
     assert_eq!(ran.code, 2);
     assert_snapshot!("tables_bad_files", ran);
+}
+
+#[test]
+fn a_limit_on_rows_left_out_is_kept_or_the_job_is_refused() {
+    let books = "[tables.books]\nfile = \"books.csv\"\n";
+    let limit = |share: &str| with_spec(books, &format!("{books}max_rows_left_out = {share}\n"));
+    // Somebody has a single book, and others four.
+    let ran = refused(&limit("0.05"), RUN);
+    assert_eq!(ran.code, 1, "{ran}");
+    assert!(ran.stderr.contains("table 'books'") && ran.stderr.contains("more than max_rows_left_out = 0.05"), "{ran}");
+    assert!(ran.stderr.contains("hint: allow a larger share"), "{ran}");
+    let folder = limit("0.5");
+    let ran = folder.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    verified(&folder);
+    let manifest = folder.manifest();
+    assert_eq!(manifest["requirement"]["max_rows_left_out"], serde_json::json!({ "books": 0.5 }));
+    let codes = manifest["notes"].as_array().map_or(0, Vec::len);
+    assert_eq!(codes, usize::from(manifest["tables"][1]["rows_suppressed"] != 0), "{}", manifest["notes"]);
+    // A manifest that claims a smaller share contradicts its own counts.
+    let claim = folder.read("out/manifest.json").replace("\"books\": 0.5", "\"books\": 0.01");
+    folder.write("out/manifest.json", claim.as_bytes());
+    let ran = refused(&folder, &["verify", "out"]);
+    assert_eq!(ran.code, 1, "{ran}");
+    assert!(ran.to_string().contains("more than a share of 0.01"), "{ran}");
+    let ran = refused(&folder, &["verify", "out", "--against", "release.toml"]);
+    assert_eq!(ran.code, 1, "{ran}");
+}
+
+#[test]
+fn the_publisher_alone_is_told_how_totals_change() {
+    let folder = students();
+    let ran = folder.run(&["anonymize", "release.toml", "-o", "out", "--json"]);
+    let printed: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let lacks = |position: usize| printed["tables"][position]["rows_suppressed"] != 0;
+    assert!(lacks(2), "{ran}");
+    let sum = |text: &str, column: usize| -> f64 {
+        text.lines().skip(1).map(|line| line.split(',').nth(column).unwrap().parse::<f64>().unwrap()).sum()
+    };
+    let change = sum(&folder.read("out/books.csv"), 2) / sum(BOOKS, 2) - 1.0;
+    let told = printed["total_changes"]["books.price"]["total"].as_f64().unwrap();
+    assert!((told - change).abs() <= 0.0005 + 1e-9, "{told} {change}");
+    assert_eq!(printed["total_changes"]["takes.grade"].is_null(), !lacks(1));
+    assert!(ran.stderr.contains("only you are told"), "{ran}");
+    assert!(!folder.read("out/manifest.json").contains("total_changes"));
 }
 
 #[test]

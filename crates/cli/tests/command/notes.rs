@@ -36,6 +36,24 @@ fn settings_without_effect_are_named() {
 }
 
 #[test]
+fn the_manifest_says_the_effort_that_was_asked_for() {
+    let effort = |settings: &str, flags: &[&str]| {
+        let spec = format!("{settings}{SPEC}");
+        let folder = Folder::with(&[("patients.csv", PATIENTS), ("release.toml", &spec)]);
+        let ran = folder.run(&[&["anonymize", "release.toml", "-o", "out"][..], flags].concat());
+        assert_eq!(ran.code, 0, "{ran}");
+        assert_eq!(folder.run(&["verify", "out", "--against", "release.toml"]).code, 0);
+        let manifest: Value = serde_json::from_str(&folder.read("out/manifest.json")).unwrap();
+        assert_eq!(manifest["notes"], Value::Null);
+        manifest["effort"].clone()
+    };
+    assert_eq!(effort("", &[]), Value::Null);
+    assert_eq!(effort("effort = 3\n", &[]), 3);
+    assert_eq!(effort("effort = 3\n", &["--effort", "5"]), 5);
+    assert_eq!(effort("effort = 3\n", &["--effort", "1"]), Value::Null);
+}
+
+#[test]
 fn persons_of_several_rows_are_told_to_lose_more() {
     let twice: String = PATIENTS.lines().skip(1).map(|row| format!("{row}\n{row}\n")).collect();
     let table = format!("name,age,zip,sex,ward,disease\n{twice}");
@@ -56,7 +74,7 @@ fn a_distance_to_the_release_keeps_everybody() {
 }
 
 #[test]
-fn siblings_too_many_for_optimal_pairing_are_told() {
+fn siblings_too_many_to_compare_all_are_told() {
     let spec = "k = 2\n[tables.people]\nfile = \"people.csv\"\nperson = \"id\"\ncolumns = { age = \"quasi\" }\n\
         [tables.visits]\nfile = \"visits.csv\"\nparent = { table = \"people\", foreign_key = \"id\" }\n\
         columns = { day = \"quasi\" }\n[clustering]\npairing = \"optimal\"\n";
@@ -64,7 +82,7 @@ fn siblings_too_many_for_optimal_pairing_are_told() {
         let rows = (0..n).flat_map(|day| [format!("a,{day}\n"), format!("b,{}\n", 3 * day)]);
         "id,day\n".to_owned() + &rows.collect::<String>()
     };
-    for (n, expected) in [(128, &[][..]), (129, &["paired_greedily"])] {
+    for (n, expected) in [(128, &[][..]), (129, &["paired_in_parts"])] {
         let people = "id,age\na,1\nb,2\n";
         let (folder, _) = released(&[("release.toml", spec), ("people.csv", people), ("visits.csv", &visits(n))]);
         assert_eq!(codes(&folder), expected);

@@ -62,7 +62,7 @@ fn golden() -> Folder {
     with(&format!("{TABLE}{REGISTER}"))
 }
 
-fn released() -> Folder {
+pub(crate) fn released() -> Folder {
     let folder = golden();
     let ran = folder.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");

@@ -84,8 +84,17 @@ impl Folder {
         serde_json::from_str(&self.read("out/manifest.json")).unwrap()
     }
 
+    /// Removes the documents of the release in `out`. They repeat what its files say, so after a change they would be found even
+    /// where nothing else is.
+    pub(crate) fn without_documents(&self) {
+        for name in ["README.txt", "datapackage.json", "report.html", "report.json"] {
+            let _ = std::fs::remove_file(self.path("out").join(name));
+        }
+    }
+
     /// Changes a file of the release in `out`, and its digest in the manifest so that it fits.
     pub(crate) fn forge(&self, file: &str, change: impl FnOnce(&str) -> String) {
+        self.without_documents();
         let text = self.read(file);
         let forged = change(&text);
         assert_ne!(text, forged);
@@ -97,6 +106,7 @@ impl Folder {
 
     /// Changes the manifest of the release in `out`.
     pub(crate) fn claim(&self, change: impl FnOnce(&mut Value)) {
+        self.without_documents();
         let mut manifest = self.manifest();
         change(&mut manifest);
         self.write("out/manifest.json", manifest.to_string().as_bytes());

@@ -73,6 +73,15 @@ fn manifests_of_every_kind_of_release_follow_the_schema() {
     assert_eq!(again.run(republication::SECOND).code, 0);
     manifests.push(("again", serde_json::from_str(&again.read("second/manifest.json")).unwrap()));
 
+    let reports = Schema::print(&["schema", "report"]);
+    for (release, _) in jobs {
+        let report: Value = serde_json::from_str(&folder.read(&format!("{release}/report.json"))).unwrap();
+        reports.check(&report).unwrap_or_else(|error| panic!("{release}: {error}"));
+        for (pointer, key) in [("", "readers"), ("", "answers"), ("/readers/0", "journalist"), ("/tables/0", "common")]
+        {
+            assert!(reports.check(&without(&report, pointer, key)).is_err(), "{release}: {pointer}/{key}");
+        }
+    }
     for (release, manifest) in &manifests {
         schema.check(manifest).unwrap_or_else(|error| panic!("{release}: {error}"));
         for (pointer, key) in [("", "requirement"), ("", "tables"), ("/achieved", "k"), ("/tables/0", "sha256")] {

@@ -85,6 +85,14 @@ impl<'a> Atoms<'a> {
         bounds.iter().zip(columns).map(|(&(lo, hi), &column)| self.domains[column].width(lo, hi)).sum()
     }
 
+    /// What all rows lose if every atom shows no more than it holds.
+    pub(super) fn loss(&self) -> f64 {
+        let columns: Vec<usize> = (0..self.domains.len()).collect();
+        let loss =
+            |atom: u32| self.perimeter(&self.bounds(&[atom], &columns), &columns) * f64::from(self.rows.weight(atom));
+        (0..self.len() as u32).map(loss).sum()
+    }
+
     /// Whether these atoms may be a class. The tally is scratch memory, which the caller reuses from class to class.
     pub(super) fn stand(&self, tally: &mut Tally<'_>, members: &[u32], rules: &Rules) -> bool {
         task(&self.rows, self.domains, rules).stands(tally, members.iter().copied())

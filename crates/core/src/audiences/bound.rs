@@ -42,9 +42,7 @@ fn least_k(plan: &Plan) -> u32 {
 
 fn least_loss_of_column(atoms: &Atoms<'_>, members: &[u32], column: usize, k: u64) -> f64 {
     let domain = &atoms.domains[column];
-    let cells = members.iter().map(|&atom| (atoms.rows.cells(atom)[column], atoms.rows.weight(atom)));
-    let mut runs = Vec::new();
-    count_runs(cells, (0, domain.n_codes().saturating_sub(1)), &mut Vec::new(), &mut runs);
+    let runs = runs_of(atoms, members, column);
     let widths = narrowest(domain, &runs, k);
     let by_neighbours: f64 = runs.iter().zip(&widths).map(|(run, width)| run.1 as f64 * width).sum();
     if !atoms.have_boxes() {
@@ -57,9 +55,17 @@ fn least_loss_of_column(atoms: &Atoms<'_>, members: &[u32], column: usize, k: u6
     by_neighbours.max(members.iter().map(shown).sum())
 }
 
+/// The codes of some atoms in a column, ascending, and how many rows hold each.
+pub(super) fn runs_of(atoms: &Atoms<'_>, members: &[u32], column: usize) -> Vec<(u32, u64)> {
+    let cells = members.iter().map(|&atom| (atoms.rows.cells(atom)[column], atoms.rows.weight(atom)));
+    let mut runs = Vec::new();
+    count_runs(cells, (0, atoms.domains[column].n_codes().saturating_sub(1)), &mut Vec::new(), &mut runs);
+    runs
+}
+
 /// For each run, the width of the narrowest interval that contains it and weighs at least k. If all runs together weigh
 /// less than k, the width of the interval of all runs.
-fn narrowest(domain: &Domain, runs: &[(u32, u64)], k: u64) -> Vec<f64> {
+pub(super) fn narrowest(domain: &Domain, runs: &[(u32, u64)], k: u64) -> Vec<f64> {
     let Some(&(last, _)) = runs.last() else { return Vec::new() };
     // The narrowest interval that starts at run `start` ends at run `ends[start]`.
     let mut ends = Vec::with_capacity(runs.len());

@@ -45,7 +45,7 @@ enum HiddenBound {
     Closeness(f64),
 }
 
-/// How often atoms show each interval: pairs of a person and an interval.
+/// Each interval, with the number of persons who show it in some atoms.
 type IntervalCounts = Vec<((u32, u32), u64)>;
 
 impl HiddenDemand {

@@ -19,6 +19,8 @@ pub struct Savings {
     /// The loss if each audience gets a release of its own columns. Such releases together may tell persons apart. A
     /// column of several audiences counts with their mean.
     pub separate: Losses,
+    /// No release that satisfies all audiences and coalitions has an uncertainty penalty below this.
+    pub least: f64,
     /// This release.
     pub release: Losses,
     /// The share of released rows in bodies whose rows do not all look the same.

@@ -63,7 +63,7 @@ pub(super) enum Trees {
     Both { good_enough: f64 },
 }
 
-/// How often the bound was computed, allowed a butterfly, and the butterfly was kept.
+/// How often the bound was computed, how often it allowed a butterfly, and how often that butterfly was kept.
 #[derive(Debug, Default)]
 pub(super) struct BoundCounts {
     pub(super) asked: AtomicU64,

@@ -4,6 +4,8 @@
 //! what each of them satisfies, except if persons have several rows: a person in two of them counts once in the
 //! larger class, and shares of sensitive values change.
 
+use std::collections::BTreeMap;
+
 use super::atoms::Atoms;
 use super::butterfly::Piece;
 use super::hidden::HiddenDemand;
@@ -12,14 +14,14 @@ use super::shown::ShownBoxes;
 use crate::requirement::{Rules, UnfitColumn};
 
 /// The demands that the final cells must meet.
-pub(super) struct Demands {
+pub(super) struct Demands<'d> {
     /// The demands of every audience, redundant or not, and of every coalition.
     pub(super) visible: Vec<Demand>,
     /// The demands on what columns tell audiences that don't know them.
-    pub(super) hidden: Vec<HiddenDemand>,
+    pub(super) hidden: &'d [HiddenDemand],
 }
 
-impl Demands {
+impl Demands<'_> {
     /// Whether rows satisfy all as they are.
     pub(super) fn are_met_by(&self, rows: &Atoms<'_>) -> bool {
         if !self.visible.iter().all(|demand| demand.is_met_by(rows)) {
@@ -75,11 +77,35 @@ impl<'a> Outcome<'a> {
         Outcome { atoms, shown, bodies: Vec::new() }
     }
 
+    /// All rows are one class.
+    pub(super) fn one_class(atoms: &Atoms<'a>) -> Outcome<'a> {
+        let (all, columns) = (atoms.all(), (0..atoms.domains.len()).collect::<Vec<usize>>());
+        let shown = ShownBoxes::new(atoms, std::iter::once(Piece::new(atoms, &all, &columns)));
+        Outcome { atoms: atoms.clone(), shown, bodies: vec![all] }
+    }
+
+    /// Atoms that show something. Those that look the same to somebody are in the same body.
+    pub(super) fn of_shown(atoms: Atoms<'a>, shown: ShownBoxes, demands: &Demands<'_>) -> Outcome<'a> {
+        let mut first: Vec<u32> = atoms.all();
+        for demand in &demands.visible {
+            let groups = shown.groups(&demand.columns);
+            for group in 0..groups.len() as u32 {
+                let members = groups.members(group);
+                members.iter().for_each(|&atom| unite(&mut first, members[0], atom));
+            }
+        }
+        let mut bodies: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for atom in atoms.all() {
+            bodies.entry(first_of(&mut first, atom)).or_default().push(atom);
+        }
+        Outcome { atoms, shown, bodies: bodies.into_values().collect() }
+    }
+
     /// Mends what is shown until every demand is met.
-    pub(super) fn settle(&mut self, demands: &Demands) {
+    pub(super) fn settle(&mut self, demands: &Demands<'_>) {
         loop {
             self.join_unmet(&demands.visible);
-            if !self.hide_unmet(&demands.hidden) {
+            if !self.hide_unmet(demands.hidden) {
                 return;
             }
         }
@@ -135,6 +161,17 @@ impl<'a> Outcome<'a> {
         (0..bodies.len()).min_by(|&a, &b| growths[a].total_cmp(&growths[b]))
     }
 
+    /// For each row of the table up to the last one that takes part, the atom that holds it.
+    pub(super) fn atom_of_rows(&self) -> Vec<u32> {
+        let rows = &self.atoms.rows;
+        let last = (0..self.atoms.len() as u32).flat_map(|atom| rows.members(atom)).max();
+        let mut atoms = vec![0; last.map_or(0, |&row| row as usize + 1)];
+        for atom in 0..self.atoms.len() as u32 {
+            rows.members(atom).iter().for_each(|&row| atoms[row as usize] = atom);
+        }
+        atoms
+    }
+
     pub(super) fn loss(&self) -> f64 {
         self.shown.loss_of_columns(&self.atoms).iter().sum()
     }
@@ -156,4 +193,18 @@ impl<'a> Outcome<'a> {
         let n_rows: u64 = self.bodies.iter().filter(is_butterfly).map(|body| self.atoms.rows.weight_of(body)).sum();
         n_rows as f64 / (self.atoms.rows.n_members() as f64).max(1.0)
     }
+}
+
+/// The first atom of the body of an atom.
+fn first_of(first: &mut [u32], mut atom: u32) -> u32 {
+    while first[atom as usize] != atom {
+        first[atom as usize] = first[first[atom as usize] as usize];
+        atom = first[atom as usize];
+    }
+    atom
+}
+
+fn unite(first: &mut [u32], one: u32, other: u32) {
+    let (one, other) = (first_of(first, one), first_of(first, other));
+    first[one.max(other) as usize] = one.min(other);
 }

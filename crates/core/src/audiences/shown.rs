@@ -58,6 +58,17 @@ impl ShownBoxes {
         ShownBoxes::new(atoms, (0..atoms.len() as u32).map(|atom| Piece::new(atoms, &[atom], &columns)))
     }
 
+    /// What each atom shows, one interval per column, atom after atom.
+    pub(super) fn of_intervals(atoms: &Atoms<'_>, shown: &[(u32, u32)]) -> ShownBoxes {
+        let n_columns = atoms.domains.len();
+        let mut boxes = ShownBoxes::new(atoms, std::iter::empty());
+        for (column, of_column) in boxes.columns.iter_mut().enumerate() {
+            of_column.of_atom =
+                (0..atoms.len()).map(|atom| of_column.number(shown[atom * n_columns + column])).collect();
+        }
+        boxes
+    }
+
     /// What an atom shows in a column.
     pub(super) fn interval(&self, atom: u32, column: usize) -> (u32, u32) {
         let shown = &self.columns[column];
@@ -111,14 +122,14 @@ impl ShownBoxes {
         unmet.flat_map(|group| groups.members(group)).copied().collect()
     }
 
-    /// Classes of atoms that look the same in all columns.
-    pub(super) fn classes(&self) -> Classes {
-        let all: Vec<usize> = (0..self.columns.len()).collect();
-        let groups = self.groups(&all);
+    /// Classes of atoms that look the same in all columns, which are given in the order of their boxes.
+    pub(super) fn classes(&self, columns: &[usize]) -> Classes {
+        let groups = self.groups(columns);
         let mut boxes = vec![(0, 0); groups.len() * self.columns.len()];
         boxes.par_chunks_mut(self.columns.len().max(1)).enumerate().for_each(|(group, shown)| {
             let first = groups.members(group as u32)[0] as usize;
-            for (interval, column) in shown.iter_mut().zip(&self.columns) {
+            for (interval, &column) in shown.iter_mut().zip(columns) {
+                let column = &self.columns[column];
                 *interval = column.intervals[column.of_atom[first] as usize];
             }
         });

@@ -150,7 +150,7 @@ fn disjoint_columns_are_all_wings() {
     let apart = audiences(&[(&["a"], 2), (&["b"], 3)]);
     let made = release(&numbers, &apart, Algorithm::Mondrian);
     assert!(satisfies_all(&numbers, &made, &apart));
-    // Medians give pairs of neighbours and threes of neighbours, as releases apart would.
+    // Median cuts make classes of two and of three neighbours, and so do separate releases.
     assert_eq!(penalty(&made), made.saved.separate.uncertainty_penalty());
     assert!(penalty(&made) < made.saved.union.uncertainty_penalty());
 }
@@ -276,13 +276,163 @@ proptest! {
     ) {
         let table = coded(&rows, None);
         let asked = audiences_of_bits(&bits, 5, collusion_k);
-        for start in [Start::Union, Start::UnionAndBody] {
-            let method = Method { start, shape: Shape::Nested };
+        let mut without_narrowing = f64::INFINITY;
+        for (start, narrow) in
+            [(Start::Union, Narrow::No), (Start::UnionAndBody, Narrow::No), (Start::UnionAndBody, Narrow::Yes)]
+        {
+            let method = Method { start, shape: Shape::Nested, narrow };
             let made = anonymize_audiences_by(&table, &spec(algorithm), &asked, method, &Silent).unwrap();
             prop_assert!(satisfies_all(&table, &made, &asked));
             prop_assert!(penalty(&made) <= made.saved.union.uncertainty_penalty() + 1e-9);
             prop_assert!((penalty(&made) - made.anonymized.loss.uncertainty_penalty).abs() < 1e-9);
+            prop_assert!(made.saved.least <= penalty(&made) + 1e-9);
+            if narrow == Narrow::Yes {
+                prop_assert!(penalty(&made) <= without_narrowing + 1e-9);
+            }
+            without_narrowing = penalty(&made);
         }
+    }
+
+    #[test]
+    fn asking_for_more_of_all_together_never_loses_less(
+        rows in random_rows(6..40, 5),
+        bits in prop::collection::vec((1u32..32, 1u32..5), 2..5),
+        algorithm in prop::sample::select(vec![Algorithm::Mondrian, Algorithm::Auto]),
+    ) {
+        let table = coded(&rows, None);
+        let [without, with] =
+            [None, Some(2)].map(|k| penalty(&release(&table, &audiences_of_bits(&bits, 5, k), algorithm)));
+        prop_assert!(without <= with + 1e-9, "{} without a k for all together, {} with it", without, with);
+    }
+
+    #[test]
+    fn rows_that_satisfy_everybody_as_they_are_cost_nothing(
+        rows in prop::collection::vec(prop::collection::vec(0u32..3, 4), 20..60),
+        bits in prop::collection::vec((1u32..16, 2u32..4), 2..4),
+        collusion_k in prop::option::of(2u32..3),
+    ) {
+        let asked = audiences_of_bits(&bits, 4, collusion_k);
+        let union: Vec<String> = NAMES[..4].iter().map(|&name| name.to_owned()).collect();
+        let each = asked.each.iter().map(|audience| (audience.quasi.clone(), audience.k()));
+        let views: Vec<(Vec<String>, u32)> = each.chain(collusion_k.map(|k| (union, k))).collect();
+        let mut kept = rows.clone();
+        loop {
+            let n_before = kept.len();
+            for (known, k) in &views {
+                let look = |row: &Vec<u32>| -> Vec<u32> {
+                    (0..4).filter(|&column| known.contains(&NAMES[column].to_owned())).map(|column| row[column]).collect()
+                };
+                let mut counts: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
+                kept.iter().for_each(|row| *counts.entry(look(row)).or_default() += 1);
+                kept.retain(|row| counts[&look(row)] >= *k);
+            }
+            if kept.len() == n_before {
+                break;
+            }
+        }
+        let n_others = rows.len() - kept.len();
+        let most = views.iter().map(|(_, k)| *k as usize).max().unwrap_or(1);
+        prop_assume!(n_others == 0 || n_others >= most);
+        let made = release(&coded(&rows, None), &asked, Algorithm::Mondrian);
+        prop_assert!(penalty(&made) <= 4.0 * n_others as f64 + 1e-9);
+    }
+
+    #[test]
+    fn nothing_loses_less_than_the_best_of_all_releases(
+        rows in prop::collection::vec(prop::collection::vec(0u32..3, 3), 4..6),
+        bits in prop::collection::vec((1u32..8, 1u32..4), 2..4),
+        collusion_k in prop::option::of(2u32..3),
+    ) {
+        let asked = audiences_of_bits(&bits, 3, collusion_k);
+        let mut table = coded(&rows, None);
+        for column in &mut table.columns {
+            *column = Column::from_cells(&column.name, Role::Quasi, column.ids.iter().map(|&id| Some(column.texts.get(id))));
+        }
+        let mut views: Vec<(Vec<usize>, u32)> = Vec::new();
+        for audience in &asked.each {
+            let known = (0..3).filter(|&column| audience.quasi.contains(&NAMES[column].to_owned()));
+            views.push((known.collect(), audience.k()));
+        }
+        views.extend(collusion_k.map(|k| (vec![0, 1, 2], k)));
+        let varies: Vec<bool> = (0..3).map(|column| rows.iter().any(|row| row[column] != rows[0][column])).collect();
+        let mut least = f64::INFINITY;
+        // Three bits per row: which of its cells are hidden.
+        for hidden in 0u32..1 << (3 * rows.len()) {
+            let is_hidden = |row: usize, column: usize| hidden >> (3 * row + column) & 1 == 1;
+            let holds = |(known, k): &(Vec<usize>, u32)| {
+                let look = |row: usize| -> Vec<Option<u32>> {
+                    known.iter().map(|&column| (!is_hidden(row, column)).then_some(rows[row][column])).collect()
+                };
+                let mut counts: BTreeMap<Vec<Option<u32>>, u32> = BTreeMap::new();
+                (0..rows.len()).for_each(|row| *counts.entry(look(row)).or_default() += 1);
+                counts.values().all(|count| count >= k)
+            };
+            let cells = (0..rows.len()).flat_map(|row| (0..3).map(move |column| (row, column)));
+            let loss = cells.filter(|&(row, column)| varies[column] && is_hidden(row, column)).count() as f64;
+            if loss < least && views.iter().all(holds) {
+                least = loss;
+            }
+        }
+        let made = release(&table, &asked, Algorithm::Auto);
+        prop_assert!(penalty(&made) >= least - 1e-9);
+        prop_assert!(made.saved.least <= least + 1e-9, "bound {}, best {}", made.saved.least, least);
+    }
+
+    #[test]
+    fn placed_rows_satisfy_everybody(
+        rows in random_rows(10..60, 5),
+        bits in prop::collection::vec((1u32..32, 1u32..5), 2..5),
+        collusion_k in prop::option::of(2u32..4),
+        n_out in 0usize..4,
+    ) {
+        let table = coded(&rows, None);
+        let encoded = Encoded::new(&table, &[0, 1, 2, 3, 4]).unwrap();
+        let kept: Vec<u32> = (0..rows.len() as u32).collect();
+        let compile = |requirements: &[Requirement]| Rules::compile(&table, requirements, &kept);
+        let AsksOfAudiences { asks, coalitions, .. } =
+            AsksOfAudiences::new(&table, &audiences_of_bits(&bits, 5, collusion_k), &encoded).unwrap();
+        let demands: Vec<Demand> =
+            asks.iter().chain(&coalitions).map(|ask| Demand::new(ask, &compile).unwrap()).collect();
+        let atoms = Atoms::of_rows(&encoded.domains, encoded.fold(&kept));
+        let mut views = views::Views::empty(&atoms, &demands);
+        layers::Layers::new(&atoms).place(&mut views, 100_000, &Silent);
+        let placed: Vec<u32> = atoms.all().into_iter().filter(|&row| views.is_placed(row)).take(n_out).collect();
+        for out in [&[][..], &placed] {
+            views.take_out(out);
+            for demand in &demands {
+                let mut counts: BTreeMap<Vec<(u32, u32)>, u32> = BTreeMap::new();
+                for row in atoms.all().into_iter().filter(|&row| views.is_placed(row)) {
+                    let shown = views.shown(row);
+                    prop_assert!(shown.iter().zip(atoms.rows.cells(row)).all(|(&(lo, hi), &code)| lo <= code && code <= hi));
+                    let look = demand.columns.iter().map(|&column| shown[column]).collect();
+                    *counts.entry(look).or_default() += atoms.rows.weight(row);
+                }
+                prop_assert!(counts.values().all(|&count| count >= demand.rules.k()));
+            }
+        }
+    }
+
+    #[test]
+    fn the_order_of_columns_changes_nothing(
+        rows in random_rows(20..60, 5), turn in 1usize..5, collusion_k in prop::option::of(2u32..4),
+        algorithm in prop::sample::select(vec![Algorithm::Mondrian, Algorithm::Auto]),
+    ) {
+        let asked = audiences(&[(&["a", "b", "c"], 3), (&["c", "d"], 4), (&["a", "e"], 3)]).with_collusion_k(collusion_k);
+        let table = coded(&rows, None);
+        let mut turned = table.clone();
+        turned.columns.rotate_left(turn);
+        let shown = |table: &Table| {
+            let made = release(table, &asked, algorithm);
+            let names: Vec<String> =
+                made.anonymized.release.tables[0].columns.iter().map(|column| column.name.clone()).collect();
+            let named = |(source, cells): (u32, Vec<Option<String>>)| {
+                (source, names.iter().cloned().zip(cells).collect::<BTreeMap<_, _>>())
+            };
+            let mut rows: Vec<_> = self::rows(table, &made).into_iter().map(named).collect();
+            rows.sort();
+            (rows, made.saved)
+        };
+        prop_assert_eq!(shown(&table), shown(&turned));
     }
 
     #[test]
@@ -329,7 +479,7 @@ proptest! {
         let asked = audiences(&[(&["a", "b", "c"], k), (&["c", "d", "e"], k), (&["b", "d", "f"], k), (&["b", "g"], k)]);
         let table = coded(&rows, None);
         let [nested, flat] = [Shape::Nested, Shape::Super].map(|shape| {
-            let method = Method { start: Start::UnionAndBody, shape };
+            let method = Method { start: Start::UnionAndBody, shape, narrow: Narrow::No };
             anonymize_audiences_by(&table, &spec(Algorithm::Mondrian), &asked, method, &Silent).unwrap()
         });
         prop_assert!(satisfies_all(&table, &nested, &asked) && satisfies_all(&table, &flat, &asked));

@@ -76,7 +76,7 @@ struct Query<'a> {
     trees: &'a [GrowingTree],
     /// For each column, the row's nodes from the root down.
     paths: Vec<Vec<u32>>,
-    /// For each column, what a step changes.
+    /// For each column, the change that one step up the DGH costs.
     steps: Vec<u64>,
 }
 
@@ -305,7 +305,7 @@ impl Cell {
         Cell::inside(&vec![0; n_columns], &vec![false; n_columns])
     }
 
-    /// A part of a cell, still as large as the cell.
+    /// An empty cell over the same nodes as another cell. The caller narrows it to a part of that cell.
     fn inside(nodes: &[u32], exact: &[bool]) -> Cell {
         Cell {
             nodes: nodes.into(),

@@ -153,7 +153,7 @@ pub enum Effect {
         class: ClassId,
         /// The new atom.
         atom: AtomId,
-        /// Who.
+        /// The rows.
         members: Vec<MemberKey>,
     },
     /// Rows that waited are hidden until a refresh.
@@ -181,9 +181,9 @@ pub enum Effect {
         class: ClassId,
         /// The atom.
         atom: AtomId,
-        /// Rows that are forgotten.
+        /// Its rows that left the base. They are forgotten.
         gone: Vec<MemberKey>,
-        /// Rows that are hidden.
+        /// Its rows that are still in the base. They are hidden until a refresh.
         survivors: Vec<MemberKey>,
     },
     /// A class without members is given up.

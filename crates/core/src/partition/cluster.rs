@@ -33,7 +33,8 @@ use place::place;
 /// times as much at k = 2.
 const DEFAULT_THRESHOLD: f64 = 0.1;
 
-/// Without a threshold of the spec no row joins at the loss of a whole column, however many columns there are.
+/// If the spec gives no threshold, a row joins a cluster only if it loses less than this share of one column by that, however
+/// many columns there are.
 const LESS_THAN_A_COLUMN: f64 = 0.9;
 
 /// The limit if the spec gives none: at least the paper's, and more if there are few rows, because every further open

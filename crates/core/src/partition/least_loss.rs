@@ -58,7 +58,7 @@ struct Effort {
 /// Everything is tried for tables of at most this many distinct rows; larger ones are repacked in regions of as many.
 const ALL_TRIED: usize = 1 << 15;
 
-/// Tables of more distinct rows than this are not repacked, and fewer moves are tried.
+/// Tables of more distinct rows than this are repacked one time less, which is usually not at all, and fewer moves are tried.
 const MUCH_TRIED: usize = 300_000;
 
 /// Very little is tried for tables of more distinct rows than this.
@@ -71,7 +71,8 @@ const SMALL: usize = 2_000;
 /// Later attempts take fewer rows, so that they repair what the first have spoiled.
 const DEAR: [f64; 5] = [1.5, 1.2, 2.0, 3.0, 4.0];
 
-/// The number of visits of a row, per row of the table, while boxes are found. Tables of few columns need far fewer.
+/// The search for boxes may look at rows this many times, multiplied by the number of rows. Tables of few columns need far
+/// fewer looks.
 const VISITS: usize = 20_000;
 
 /// Moves that gain a smaller share of the loss than this are not worth another round.
@@ -98,17 +99,9 @@ impl Effort {
 /// Least loss: cuts from the top, moves from the bottom, and classes chosen anew by prices.
 #[derive(Clone, Copy, Debug)]
 pub struct LeastLoss {
-    /// Whether classes are chosen anew.
-    pub repack: Repack,
-}
-
-/// Whether classes are chosen anew by the prices of their rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Repack {
-    /// They are, if the table is not too large.
-    Yes,
-    /// They stay as cuts and moves made them.
-    No,
+    /// How often classes are chosen anew by the prices of their rows, as long as that helps. If 0, they stay as cuts and moves
+    /// made them.
+    pub repacks: u32,
 }
 
 impl Partitioner for LeastLoss {
@@ -140,26 +133,32 @@ impl Partitioner for LeastLoss {
             }
         }
         // Classes of a search that was cancelled may lack rows, and repacking needs them all. Nobody gets these classes.
-        if let Some(search) = search(task).filter(|_| self.repack == Repack::Yes && !task.progress.is_cancelled()) {
-            task.progress.begin("repack", 0);
-            classes = repacked(task, classes, search, effort);
+        let repacks = if task.rows.len() > MUCH_TRIED { self.repacks.saturating_sub(1) } else { self.repacks };
+        for round in 1..=repacks {
+            if task.progress.is_cancelled() {
+                break;
+            }
+            task.progress.begin(&format!("repack {round}/{repacks}"), 0);
+            let tried = repacked(task, classes.clone(), search(task), effort);
+            let loses = task.loss(&tried);
+            if loses >= least {
+                break;
+            }
+            (classes, least) = (tried, loses);
         }
         Ok(Classes { notes, ..Classes::from_lists(classes) })
     }
 }
 
-/// How much is tried when classes are repacked; `None` for tables that are too large.
-fn search(task: &Task<'_>) -> Option<Search> {
-    let n_rows = task.rows.len();
-    if n_rows > MUCH_TRIED {
-        None
-    } else if n_rows > ALL_TRIED {
-        Some(Search { steps: 12, starts: 1, visits: VISITS / 10 })
+/// How much is tried when classes are repacked.
+fn search(task: &Task<'_>) -> Search {
+    if task.rows.len() > ALL_TRIED {
+        Search { steps: 12, starts: 1, visits: VISITS / 10 }
     } else if task.rules.weight_suffices() {
-        Some(Search { steps: 35, starts: 6, visits: VISITS })
+        Search { steps: 35, starts: 6, visits: VISITS }
     } else {
         // Asking whether rows may be a class takes much longer than weighing them.
-        Some(Search { steps: 15, starts: 1, visits: VISITS })
+        Search { steps: 15, starts: 1, visits: VISITS }
     }
 }
 

@@ -67,7 +67,7 @@ impl Levels {
     }
 }
 
-/// The first codes of the cells of each level above 0 of an ordered domain.
+/// For each level above 0 of an ordered domain, the first code of every cell.
 fn firsts_of_order(n_values: u32, null: Option<u32>) -> Vec<Vec<u32>> {
     let mut levels = Vec::new();
     let mut run = 1usize;
@@ -79,7 +79,7 @@ fn firsts_of_order(n_values: u32, null: Option<u32>) -> Vec<Vec<u32>> {
     levels
 }
 
-/// The first codes of the cells of each level above 0 of a tree. Levels that merge nothing are among them.
+/// For each level above 0 of a tree, the first code of every cell. Levels that merge nothing are not left out here.
 fn firsts_of_tree(tree: &Tree) -> Vec<Vec<u32>> {
     let height = tree.firsts_and_depths().map(|(_, depth)| depth).max().unwrap_or(0);
     // NULL, which has no node, is above all depths but the root's.

@@ -13,7 +13,9 @@
 //! the paper's cost is that of one person per side; ours counts everybody, so that a large cluster is widened last
 //! # Cost
 //! siblings that look the same are one with a count; so a pairing costs the product of different siblings, whatever
-//! their number
+//! their number; large sets are divided into parts first
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use kohort_model::spec::Pairing;
 
@@ -25,8 +27,8 @@ use crate::encode::{Encoded, Widths};
 /// Columns with at most this many codes keep the width of every interval in a table.
 const TABULATED: u32 = 1024;
 
-/// If a table has at most this many different subtrees, the cost of each with each node of a cluster is computed once.
-const MEMOIZED: usize = 1024;
+/// The costs of subtrees with the nodes of a cluster are remembered, for each table, if these are at most so many pairs.
+const MEMOIZED: usize = 1 << 17;
 
 /// The cost that decides which siblings are paired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +48,8 @@ pub(super) struct Meter<'f> {
     basis: Basis,
     pairing: Pairing,
     counting: Counting,
-    /// For each kind one representative of each different subtree, if there are few.
-    subtrees: Vec<Option<Representative>>,
+    /// For each kind with tables above and below it, the number of different subtrees.
+    n_subtrees: Vec<Option<usize>>,
 }
 
 /// Whether to count every pair of nodes whose cost the algorithm asks for, even if the cost is known already.
@@ -57,7 +59,8 @@ pub(super) enum Counting {
     No,
 }
 
-/// The cost of pairing each node of a cluster with each subtree of its table, for persons of weight one.
+/// The costs of pairing nodes of a cluster with subtrees of their tables, for persons of weight one. A cost is computed when
+/// it is first asked for. Threads that ask at the same time compute the same.
 #[derive(Debug, Default)]
 pub(super) struct Profile {
     layers: Vec<Option<ProfileLayer>>,
@@ -66,10 +69,10 @@ pub(super) struct Profile {
 #[derive(Debug)]
 struct ProfileLayer {
     n_subtrees: usize,
-    /// Per node and subtree.
-    costs: Vec<f64>,
+    /// Per node and subtree, the bits of the cost; of no number while the cost is unknown.
+    costs: Vec<AtomicU64>,
     /// The number of pairs of nodes that computing the same would compare; empty if pairs are not counted.
-    n_pairs: Vec<u32>,
+    n_pairs: Vec<AtomicU32>,
 }
 
 /// Memory of one thread.
@@ -90,6 +93,57 @@ struct Set {
     costs: Vec<f64>,
     matches: Vec<pairing::Match>,
     room: pairing::Room,
+    /// One part of the two sides, if they are large.
+    part: Option<Box<Set>>,
+}
+
+/// Where the siblings of two sides are, for dividing them.
+pub(super) struct Spread<'s> {
+    widths: &'s [Widths<'s>],
+    smaller: (&'s Side, &'s Layer),
+    larger: (&'s Side, &'s Layer),
+}
+
+impl Spread<'_> {
+    /// The same with the other side as the smaller.
+    pub(super) fn turned(&self) -> Spread<'_> {
+        Spread { widths: self.widths, smaller: self.larger, larger: self.smaller }
+    }
+
+    /// The column in which runs spread most; the first of equals, `None` if there is none.
+    pub(super) fn widest(&self, smaller: &[(u32, u32)], larger: &[(u32, u32)]) -> Option<usize> {
+        let mut widest: Option<(f64, usize)> = None;
+        for (column, widths) in self.widths.iter().enumerate() {
+            let of_smaller = smaller.iter().map(|&(run, _)| self.bounds(self.smaller, column, run));
+            let bounds = of_smaller.chain(larger.iter().map(|&(run, _)| self.bounds(self.larger, column, run)));
+            let (lo, hi) = bounds.fold((u32::MAX, 0), |(lo, hi), bounds| (lo.min(bounds.0), hi.max(bounds.1)));
+            let width = widths.of(lo, hi);
+            if widest.is_none_or(|(most, _)| width > most) {
+                widest = Some((width, column));
+            }
+        }
+        widest.map(|(_, column)| column)
+    }
+
+    /// Twice the middle of a run's interval. Without a column, runs are where they are in canonical order.
+    pub(super) fn of_smaller(&self, column: Option<usize>, run: u32) -> u64 {
+        self.middle(self.smaller, column, run)
+    }
+
+    /// The same for the larger side.
+    pub(super) fn of_larger(&self, column: Option<usize>, run: u32) -> u64 {
+        self.middle(self.larger, column, run)
+    }
+
+    fn middle(&self, side: (&Side, &Layer), column: Option<usize>, run: u32) -> u64 {
+        let Some(column) = column else { return u64::from(run) };
+        let (lo, hi) = self.bounds(side, column, run);
+        u64::from(lo) + u64::from(hi)
+    }
+
+    fn bounds(&self, (side, layer): (&Side, &Layer), column: usize, run: u32) -> (u32, u32) {
+        layer.bounds[side.firsts[run as usize] as usize * self.widths.len() + column]
+    }
 }
 
 /// Paired siblings and those without a partner, node by node.
@@ -117,13 +171,9 @@ impl<'f> Meter<'f> {
     ) -> Meter<'f> {
         let widths =
             |encoded: &'f Encoded<'_>| encoded.domains.iter().map(|domain| Widths::new(domain, TABULATED)).collect();
-        let subtrees = |kind: usize| {
+        let n_subtrees = |kind: usize| {
             let of_kind = &forest.kinds[kind];
-            if of_kind.parent.is_none() || of_kind.children.is_empty() {
-                return None;
-            }
-            let examples = forest.examples(kind);
-            (examples.len() <= MEMOIZED).then(|| Representative::of_subtrees(forest, kind, &examples))
+            (of_kind.parent.is_some() && !of_kind.children.is_empty()).then(|| forest.n_subtrees(kind))
         };
         Meter {
             kinds: &forest.kinds,
@@ -131,34 +181,21 @@ impl<'f> Meter<'f> {
             basis,
             pairing,
             counting,
-            subtrees: (0..forest.kinds.len()).map(subtrees).collect(),
+            n_subtrees: (0..forest.kinds.len()).map(n_subtrees).collect(),
         }
     }
 
-    /// Computes the costs that pairing persons of weight one with a cluster needs again and again.
-    pub(super) fn profile(&self, scratch: &mut Scratch, cluster: &Representative) -> Profile {
-        scratch.sets.resize_with(self.kinds.len(), || None);
-        let layers = (0..self.kinds.len()).map(|kind| {
-            let subtrees = self.subtrees[kind].as_ref()?;
-            let n_subtrees = subtrees.layers[kind].len();
-            let layer = &cluster.layers[kind];
-            let n_costs = layer.len() * n_subtrees;
-            let mut profile = ProfileLayer { n_subtrees, costs: Vec::with_capacity(n_costs), n_pairs: Vec::new() };
-            let counted = scratch.n_pairs;
-            for i in 0..layer.len() as u32 {
-                for j in 0..n_subtrees as u32 {
-                    let before = scratch.n_pairs;
-                    let own = self.own_growth(kind, cluster, i, subtrees, j);
-                    let below = self.growth_below(scratch, kind, (cluster, None, i), (subtrees, j), 1, f64::INFINITY);
-                    profile.costs.push(own + below);
-                    if self.counting == Counting::Yes {
-                        profile.n_pairs.push((scratch.n_pairs - before) as u32);
-                    }
-                }
-            }
-            // Nobody has asked yet.
-            scratch.n_pairs = counted;
-            Some(profile)
+    /// Makes room for the costs that pairing persons of weight one with a cluster needs again and again.
+    pub(super) fn profile(&self, cluster: &Representative) -> Profile {
+        let layers = cluster.layers.iter().zip(&self.n_subtrees).map(|(layer, n_subtrees)| {
+            let n_subtrees = (*n_subtrees)?;
+            let n_costs = layer.len().checked_mul(n_subtrees).filter(|&n_costs| n_costs <= MEMOIZED)?;
+            let n_counts = if self.counting == Counting::Yes { n_costs } else { 0 };
+            Some(ProfileLayer {
+                n_subtrees,
+                costs: (0..n_costs).map(|_| AtomicU64::new(f64::NAN.to_bits())).collect(),
+                n_pairs: (0..n_counts).map(|_| AtomicU32::new(0)).collect(),
+            })
         });
         Profile { layers: layers.collect() }
     }
@@ -288,11 +325,10 @@ impl<'f> Meter<'f> {
         let mut set = scratch.sets[kind].take().unwrap_or_default();
         self.match_siblings(scratch, &mut set, kind, a, b, times);
         let mut growth = set.a.leaving() + set.b.leaving();
-        let n_b = set.b.firsts.len();
         let goes_down = self.basis == Basis::Node && !self.kinds[kind].children.is_empty();
         for found in &set.matches {
             let (i, j) = (found.a as usize, found.b as usize);
-            let mut cost = set.costs[i * n_b + j];
+            let mut cost = found.cost;
             if goes_down {
                 let nodes = ((a.0, a.1, set.a.firsts[i]), (b.0, set.b.firsts[j]));
                 cost = self.subtree_growth(scratch, kind, nodes.0, nodes.1, times * u64::from(found.count));
@@ -312,14 +348,27 @@ impl<'f> Meter<'f> {
         b: (&Representative, u32),
         times: u64,
     ) -> f64 {
-        if let Some(known) = a.1.and_then(|profile| profile.layers[kind].as_ref()) {
-            let place = a.2 as usize * known.n_subtrees + b.0.layers[kind].numbers[b.1 as usize] as usize;
-            if let Some(&n_pairs) = known.n_pairs.get(place) {
-                scratch.n_pairs += times * u64::from(n_pairs);
+        let compute = |scratch: &mut Scratch, times: u64| {
+            self.own_growth(kind, a.0, a.2, b.0, b.1) + self.growth_below(scratch, kind, a, b, times, f64::INFINITY)
+        };
+        let Some(known) = a.1.and_then(|profile| profile.layers[kind].as_ref()) else {
+            return compute(scratch, times);
+        };
+        let place = a.2 as usize * known.n_subtrees + b.0.layers[kind].numbers[b.1 as usize] as usize;
+        let mut cost = f64::from_bits(known.costs[place].load(Ordering::Acquire));
+        if cost.is_nan() {
+            let before = std::mem::take(&mut scratch.n_pairs);
+            cost = compute(scratch, 1);
+            if let Some(n_pairs) = known.n_pairs.get(place) {
+                n_pairs.store(scratch.n_pairs as u32, Ordering::Relaxed);
             }
-            return known.costs[place];
+            scratch.n_pairs = before;
+            known.costs[place].store(cost.to_bits(), Ordering::Release);
         }
-        self.own_growth(kind, a.0, a.2, b.0, b.1) + self.growth_below(scratch, kind, a, b, times, f64::INFINITY)
+        if let Some(n_pairs) = known.n_pairs.get(place) {
+            scratch.n_pairs += times * u64::from(n_pairs.load(Ordering::Relaxed));
+        }
+        cost
     }
 
     /// Fills a set with two sides, the costs of their pairs, and the best matches.
@@ -334,21 +383,46 @@ impl<'f> Meter<'f> {
     ) {
         set.a.fill(a, kind, in_a);
         set.b.fill(b, kind, in_b);
-        set.costs.clear();
         set.matches.clear();
+        if set.a.firsts.len() * set.b.firsts.len() <= pairing::MOST_PAIRS {
+            return self.match_all(scratch, set, kind, (a, profile), b, times);
+        }
+        let spread = Spread {
+            widths: &self.widths[kind],
+            smaller: (&set.a, &a.layers[kind]),
+            larger: (&set.b, &b.layers[kind]),
+        };
+        let mut part = set.part.take().unwrap_or_default();
+        for (of_a, of_b) in pairing::divided(&set.a, &set.b, &spread) {
+            (part.a, part.b) = (set.a.part(&of_a), set.b.part(&of_b));
+            part.matches.clear();
+            self.match_all(scratch, &mut part, kind, (a, profile), b, times);
+            let in_whole = part.matches.iter().map(|found| pairing::Match {
+                a: of_a[found.a as usize].0,
+                b: of_b[found.b as usize].0,
+                ..*found
+            });
+            set.matches.extend(in_whole);
+        }
+        set.part = Some(part);
+    }
+
+    /// Compares all pairs of two sides, and finds the best matches.
+    fn match_all(
+        &self,
+        scratch: &mut Scratch,
+        set: &mut Set,
+        kind: usize,
+        (a, profile): (&Representative, Option<&Profile>),
+        b: &Representative,
+        times: u64,
+    ) {
+        set.costs.clear();
         if set.a.firsts.is_empty() || set.b.firsts.is_empty() {
             return;
         }
         scratch.n_pairs += times * u64::from(set.a.n_nodes) * u64::from(set.b.n_nodes);
-        let goes_down = self.basis == Basis::Subtree && !self.kinds[kind].children.is_empty();
-        let known = profile.and_then(|profile| profile.layers[kind].as_ref());
-        if let Some(known) = known.filter(|_| goes_down && self.counting == Counting::No) {
-            let numbers = &b.layers[kind].numbers;
-            for &i in &set.a.firsts {
-                let costs = &known.costs[i as usize * known.n_subtrees..][..known.n_subtrees];
-                set.costs.extend(set.b.firsts.iter().map(|&j| costs[numbers[j as usize] as usize]));
-            }
-        } else if goes_down {
+        if self.basis == Basis::Subtree && !self.kinds[kind].children.is_empty() {
             for (&i, &count_of_i) in set.a.firsts.iter().zip(&set.a.counts) {
                 for (&j, &count_of_j) in set.b.firsts.iter().zip(&set.b.counts) {
                     let times = times * u64::from(count_of_i) * u64::from(count_of_j);

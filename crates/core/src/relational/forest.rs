@@ -8,6 +8,8 @@
 //! The order of the input decides only one thing: which of two rows with the same released content, and the same
 //! content below, comes first.
 
+use std::sync::Arc;
+
 use kohort_model::spec::Keys;
 use kohort_model::{Column, NULL, Role, Schema, Table};
 use rayon::prelude::*;
@@ -30,6 +32,16 @@ pub(super) struct Kind {
     pub(super) children: Vec<usize>,
     /// The number of quasi columns.
     pub(super) n_quasi: usize,
+    /// What a row that is left out costs, in cells that lose everything: its quasi cells, or more if few rows of the table
+    /// may be left out.
+    pub(super) worth: f64,
+}
+
+impl Kind {
+    /// What a row that is left out costs beyond its cells.
+    pub(super) fn beyond_cells(&self) -> f64 {
+        self.worth - self.n_quasi as f64
+    }
 }
 
 /// The tables that belong to one table of persons, each with its codes, and the parent of each row.
@@ -46,15 +58,15 @@ pub(super) struct Grove<'t> {
     pub(super) persons: Vec<Vec<u32>>,
 }
 
-/// Persons as trees.
-#[derive(Debug)]
+/// Persons as trees. A copy shares their rows.
+#[derive(Clone, Debug)]
 pub(super) struct Forest {
     /// The tables, parents before children.
     pub(super) kinds: Vec<Kind>,
     /// For each kind, all rows that take part, person by person, each person's in canonical order.
-    layers: Vec<ForestLayer>,
+    layers: Arc<Vec<ForestLayer>>,
     /// For each folded person, the rows of the table of persons that it stands for.
-    persons: Lists,
+    persons: Arc<Lists>,
 }
 
 #[derive(Debug)]
@@ -83,7 +95,7 @@ impl<'t> Grove<'t> {
     /// # Errors
     /// If a text is not of its column's type or not in its hierarchy.
     pub(super) fn new(tables: &'t [Table], schema: &Schema, root: usize) -> Result<Grove<'t>, ForeignValues> {
-        let mut kinds = vec![Kind { table: root, parent: None, children: Vec::new(), n_quasi: 0 }];
+        let mut kinds = vec![Kind { table: root, parent: None, children: Vec::new(), n_quasi: 0, worth: 0.0 }];
         let mut next = 0;
         while next < kinds.len() {
             // Sorted by name, so that the order of the spec changes nothing.
@@ -92,7 +104,7 @@ impl<'t> Grove<'t> {
             for table in children {
                 let position = kinds.len();
                 kinds[next].children.push(position);
-                kinds.push(Kind { table, parent: Some(next), children: Vec::new(), n_quasi: 0 });
+                kinds.push(Kind { table, parent: Some(next), children: Vec::new(), n_quasi: 0, worth: 0.0 });
             }
             next += 1;
         }
@@ -103,6 +115,7 @@ impl<'t> Grove<'t> {
             let table = &tables[kind.table];
             let quasi = table.with_role(Role::Quasi);
             kind.n_quasi = quasi.len();
+            kind.worth = quasi.len() as f64;
             encoded.push(Encoded::new(table, &quasi)?);
             match kind.parent.zip(schema.parent_rows(tables, kind.table)) {
                 None => {
@@ -176,7 +189,7 @@ impl<'t> Grove<'t> {
             layer.codes =
                 Words::new(rows.len(), words.width, |place, codes| codes.copy_from_slice(words.of_row(rows[place])));
         }
-        Forest { kinds: self.kinds.clone(), layers, persons: alike }
+        Forest { kinds: self.kinds.clone(), layers: Arc::new(layers), persons: Arc::new(alike) }
     }
 
     /// Numbers rows by their quasi cells first. Alike rows that find no partner are left out in this order, so among
@@ -248,6 +261,23 @@ impl Forest {
         self.persons.len()
     }
 
+    /// The same persons, but a row that is left out costs this much, by kind.
+    pub(super) fn with_worths(&self, worths: &[f64]) -> Forest {
+        let mut forest = self.clone();
+        forest.kinds.iter_mut().zip(worths).for_each(|(kind, &worth)| kind.worth = worth);
+        forest
+    }
+
+    /// The number of rows of one table that all persons have.
+    pub(super) fn n_rows_of_all(&self, kind: usize) -> u64 {
+        self.layers[kind].rows.items().len() as u64
+    }
+
+    /// The number of rows of one table that a folded person has; all of its persons have as many.
+    pub(super) fn n_rows(&self, folded: u32, kind: usize) -> u32 {
+        self.layers[kind].rows.len_of(self.persons.start(folded as usize))
+    }
+
     /// How many persons a folded one stands for.
     pub(super) fn weight(&self, folded: u32) -> u32 {
         self.persons.len_of(folded as usize)
@@ -269,20 +299,9 @@ impl Forest {
         persons.map(move |person| self.layers[kind].rows.get(person))
     }
 
-    /// For each different subtree of a table, by its number, a folded person that has it and the slot.
-    pub(super) fn examples(&self, kind: usize) -> Vec<(u32, u32)> {
-        let layer = &self.layers[kind];
-        let n_subtrees = layer.numbers.iter().max().map_or(0, |&number| number as usize + 1);
-        let mut examples = vec![(NULL, 0); n_subtrees];
-        for folded in 0..self.len() as u32 {
-            for (slot, row) in (0..).zip(self.slots(folded, kind)) {
-                let example = &mut examples[row.number as usize];
-                if example.0 == NULL {
-                    *example = (folded, slot);
-                }
-            }
-        }
-        examples
+    /// The number of different subtrees of a table.
+    pub(super) fn n_subtrees(&self, kind: usize) -> usize {
+        self.layers[kind].numbers.iter().max().map_or(0, |&number| number as usize + 1)
     }
 
     /// The most pairs of different siblings that two folded persons can have in any table.

@@ -121,14 +121,14 @@ fn nearest_of(
     let by_points = |(position, waiting): (usize, &Waiting)| {
         waiting.person.as_ref()?;
         let (codes, weight) = (task.forest.codes(waiting.folded), task.forest.weight(waiting.folded));
-        let below = task.points.difference(first, waiting.folded);
+        let below = task.points.difference(first, waiting.folded, &task.forest.kinds);
         Some((meter.growth_of_persons(class, codes, weight) + below, position))
     };
     let sifted: Vec<(f64, usize)> =
         waiting.par_iter().enumerate().with_min_len(1 << 10).filter_map(by_points).collect();
     let sifted = smallest(sifted, SIFTED.max(12 * k));
 
-    let profile = meter.profile(scratch, class);
+    let profile = meter.profile(class);
     let by_trees = |scratch: &mut Scratch, part: &[(f64, usize)]| {
         scratch.n_pairs = 0;
         let measured = part.iter().filter_map(|&(_, position)| {
@@ -163,7 +163,7 @@ fn nearest_again(
     waiting: &[Waiting],
     near: &[usize],
 ) -> Option<usize> {
-    let profile = meter.profile(scratch, class);
+    let profile = meter.profile(class);
     let mut nearest: Option<(f64, usize)> = None;
     for (place, &position) in near.iter().enumerate() {
         let Some(person) = &waiting[position].person else { continue };

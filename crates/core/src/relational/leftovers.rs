@@ -59,14 +59,14 @@ pub(super) fn place(
     if clusters.open.is_empty() {
         return clusters.full;
     }
-    let n_cells: f64 = clusters.full.iter().chain(&clusters.open).map(Representative::n_cells).sum();
+    let worth: f64 = clusters.full.iter().chain(&clusters.open).map(Representative::worth).sum();
     let kept = (clusters.full.len() <= FEW).then(|| place_by(First::Keep, task, meter, scratch, clusters.clone()));
     let gathered = place_by(First::Gather, task, meter, scratch, clusters);
-    // A person who is left out loses all cells.
-    let loss =
-        |classes: &[Representative]| n_cells - classes.iter().map(|class| class.n_cells() - class.loss()).sum::<f64>();
+    // A person who is left out costs everything.
+    let cost =
+        |classes: &[Representative]| worth - classes.iter().map(|class| class.worth() - class.cost()).sum::<f64>();
     match kept {
-        Some(kept) if loss(&kept) < MUCH_LESS * loss(&gathered) => kept,
+        Some(kept) if cost(&kept) < MUCH_LESS * cost(&gathered) => kept,
         _ => gathered,
     }
 }
@@ -155,8 +155,8 @@ impl Placement<'_, '_> {
             for &member in &cluster.members {
                 let alone = Representative::of_person(self.task.forest, member, cluster.met);
                 let growth = self.nearest_full(&alone).map_or(f64::INFINITY, |near| near.growth);
-                if growth > alone.n_cells() {
-                    gaining.push(((growth - alone.n_cells()) / alone.weight as f64, member));
+                if growth > alone.worth() {
+                    gaining.push(((growth - alone.worth()) / alone.weight as f64, member));
                 }
             }
         }
@@ -205,7 +205,7 @@ impl Placement<'_, '_> {
 
     fn home(&mut self, group: &Representative) -> Option<Home> {
         if self.task.judge.all_ask_alike() {
-            let mut growth = -group.loss();
+            let mut growth = -group.cost();
             for &member in &group.members {
                 let alone = Representative::of_person(self.task.forest, member, group.met);
                 growth += self.nearest_full(&alone)?.growth;

@@ -94,11 +94,11 @@ pub(super) fn pass(task: &TreesTask<'_>, meter: &Meter<'_>, scratch: &mut Scratc
         let nearest = nearest(meter, scratch, &open, |(cluster, profile)| (cluster, Some(profile)), &person);
         let joins = nearest.filter(|near| {
             let cluster = &open[near.position].0;
-            let mean = (cluster.loss() + near.growth) / (cluster.n_cells() + person.n_cells()).max(1.0);
+            let mean = (cluster.cost() + near.growth) / (cluster.worth() + person.worth()).max(1.0);
             mean <= threshold || open.len() >= limit
         });
         let Some(near) = joins else {
-            let profile = meter.profile(scratch, &person);
+            let profile = meter.profile(&person);
             open.push((person, profile));
             continue;
         };
@@ -111,7 +111,7 @@ pub(super) fn pass(task: &TreesTask<'_>, meter: &Meter<'_>, scratch: &mut Scratc
             full.push(joined);
             open.swap_remove(near.position);
         } else {
-            let profile = meter.profile(scratch, &joined);
+            let profile = meter.profile(&joined);
             open[near.position] = (joined, profile);
         }
     }

@@ -3,7 +3,8 @@
 //! A point has one coordinate per quasi column of the table of persons, and for each column of each child table the
 //! numbers of rows below each node of its hierarchy, or above each of a few thresholds. Weighed by how much wider the
 //! node above is, differences of these numbers add up to what pairing the rows of two persons by that column alone
-//! would lose at best: rows that find no partner below a node must look for one above it.
+//! would lose at best: rows that find no partner below a node must look for one above it. Numbers of rows by table
+//! are coordinates, too, where rows are worth more than their cells.
 //!
 //! # Guarantee
 //! Points depend on the cells, never on the order of the input.
@@ -16,13 +17,13 @@
 
 use rayon::prelude::*;
 
-use super::forest::Forest;
+use super::forest::{Forest, Kind};
 use crate::encode::{Domain, Encoded, Tree};
 
 /// Rows of child tables are counted in about this many groups of values, over all columns.
 const GROUPS: usize = 512;
 
-/// A column without a hierarchy is counted above this many thresholds.
+/// A column without a hierarchy has at most this many thresholds. For each one, a person's rows above it are counted.
 const THRESHOLDS: u32 = 15;
 
 /// Weights are whole multiples of one divided by this number.
@@ -42,6 +43,8 @@ pub(super) struct Points {
     counts: Vec<u8>,
     /// For each group, the weight of one row more or less.
     weights: Vec<i16>,
+    /// For each person and child table, the number of rows. They weigh what a row is worth beyond its cells.
+    totals: Vec<u32>,
 }
 
 /// Groups of a column's values, each a run of codes and the weight of a row in it.
@@ -95,60 +98,79 @@ impl Points {
         }
         let runs = groups.iter().flatten().flat_map(|column| &column.runs);
         let weights = runs.map(|&(_, _, weight)| (weight * UNIT) as i16).collect();
-        Points { n_own, own, n_groups, counts, weights }
+        let totals = (0..forest.len() as u32)
+            .flat_map(|folded| (1..forest.kinds.len()).map(move |kind| forest.n_rows(folded, kind)))
+            .collect();
+        Points { n_own, own, n_groups, counts, weights, totals }
     }
 
-    /// The folded persons in an order in which similar trees are near each other. Persons are halved at the median of
-    /// the coordinate that varies most, and so is each half.
-    pub(super) fn by_similarity(&self, n_persons: usize) -> Vec<u32> {
-        let mut order: Vec<u32> = (0..n_persons as u32).collect();
+    /// Folded persons in an order in which similar trees are near each other. Persons are halved at the median of the
+    /// coordinate that varies most, and so is each half. `kinds` say what rows are worth.
+    pub(super) fn by_similarity(&self, persons: &[u32], kinds: &[Kind]) -> Vec<u32> {
+        let mut order = persons.to_vec();
         let mut parts: Vec<&mut [u32]> = vec![&mut order];
         while !parts.is_empty() {
-            parts = parts.into_par_iter().flat_map_iter(|part| self.halve(part)).collect();
+            parts = parts.into_par_iter().flat_map_iter(|part| self.halve(part, kinds)).collect();
         }
         order
     }
 
-    /// What pairing the rows that two persons have in child tables would lose at best, column by column.
-    pub(super) fn difference(&self, a: u32, b: u32) -> f64 {
+    /// What pairing the rows that two persons have in child tables would lose at best, column by column, and what the rows
+    /// that only one of them has are worth beyond that.
+    pub(super) fn difference(&self, a: u32, b: u32, kinds: &[Kind]) -> f64 {
         let counts = |person: u32| &self.counts[person as usize * self.n_groups..][..self.n_groups];
         // Products of 16-bit numbers that add up to 32 bits are what processors do eight at a time.
         let products = counts(a).iter().zip(counts(b)).zip(&self.weights);
         let sum: i32 = products.map(|((a, b), &weight)| i32::from(i16::from(a.abs_diff(*b))) * i32::from(weight)).sum();
-        f64::from(sum) / UNIT
+        let totals = |person: u32| &self.totals[person as usize * (kinds.len() - 1)..][..kinds.len() - 1];
+        let surplus = totals(a).iter().zip(totals(b)).zip(&kinds[1..]);
+        let surplus: f64 = surplus.map(|((a, b), kind)| f64::from(a.abs_diff(*b)) * kind.beyond_cells()).sum();
+        f64::from(sum) / UNIT + surplus
     }
 
-    fn at(&self, person: u32, coordinate: usize) -> f32 {
+    fn at(&self, person: u32, coordinate: usize, n_totals: usize) -> f32 {
+        let person = person as usize;
         match coordinate.checked_sub(self.n_own) {
-            None => self.own[person as usize * self.n_own + coordinate],
-            Some(group) => f32::from(self.counts[person as usize * self.n_groups + group]),
+            None => self.own[person * self.n_own + coordinate],
+            Some(group) => match group.checked_sub(self.n_groups) {
+                None => f32::from(self.counts[person * self.n_groups + group]),
+                Some(child) => self.totals[person * n_totals + child] as f32,
+            },
         }
     }
 
     /// Puts the persons on either side of the median, and returns the sides that can be halved again.
-    fn halve<'p>(&self, part: &'p mut [u32]) -> Vec<&'p mut [u32]> {
+    fn halve<'p>(&self, part: &'p mut [u32], kinds: &[Kind]) -> Vec<&'p mut [u32]> {
         if part.len() < SMALLEST {
             return Vec::new();
         }
         let n_persons = part.len() as f64;
+        let n_totals = kinds.len() - 1;
+        let weight = |coordinate: usize| match coordinate.checked_sub(self.n_own) {
+            None => 1.0,
+            Some(group) => match group.checked_sub(self.n_groups) {
+                None => f64::from(self.weights[group]) / UNIT,
+                Some(child) => kinds[child + 1].beyond_cells(),
+            },
+        };
         let variance = |coordinate: usize| {
             let (mut sum, mut squares) = (0.0, 0.0);
             for &person in &*part {
-                let value = f64::from(self.at(person, coordinate));
+                let value = f64::from(self.at(person, coordinate, n_totals));
                 sum += value;
                 squares += value * value;
             }
-            let weight = coordinate.checked_sub(self.n_own).map_or(1.0, |group| f64::from(self.weights[group]) / UNIT);
-            (squares - sum * sum / n_persons) * weight * weight
+            (squares - sum * sum / n_persons) * weight(coordinate) * weight(coordinate)
         };
-        let variances: Vec<f64> = (0..self.n_own + self.n_groups).into_par_iter().map(variance).collect();
+        let variances: Vec<f64> = (0..self.n_own + self.n_groups + n_totals).into_par_iter().map(variance).collect();
         let widest = (0..variances.len()).max_by(|&a, &b| variances[a].total_cmp(&variances[b]).then(b.cmp(&a)));
         let Some(widest) = widest.filter(|&widest| variances[widest] > 1e-9) else { return Vec::new() };
-        part.sort_by(|&a, &b| self.at(a, widest).total_cmp(&self.at(b, widest)));
+        let at = |person: u32| self.at(person, widest, n_totals);
+        part.sort_by(|&a, &b| at(a).total_cmp(&at(b)));
         // Equal values stay together, so that what follows does not depend on how ties were broken.
-        let median = self.at(part[part.len() / 2], widest);
-        let below = part.partition_point(|&person| self.at(person, widest) < median);
-        let above = part.partition_point(|&person| self.at(person, widest) <= median);
+        let median = at(part[part.len() / 2]);
+        let below = part.partition_point(|&person| at(person) < median);
+        let above = part.partition_point(|&person| at(person) <= median);
         let is_nearer = below > 0 && part.len() / 2 - below <= above - part.len() / 2;
         let cut = if is_nearer || above == part.len() { below } else { above };
         let (left, right) = part.split_at_mut(cut);

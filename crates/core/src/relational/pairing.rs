@@ -11,14 +11,16 @@
 //! show; of two sides of equal size, the first is taken as the smaller
 
 mod optimal;
+mod parts;
 
 use kohort_model::spec::Pairing;
 
+use super::cost::Spread;
 use super::representative::Representative;
 
-/// Sets with more pairs of different siblings than this are paired greedily, because the time to find the least total
-/// cost grows with the cube of their number.
-pub(super) const MOST_OPTIMAL_PAIRS: usize = 1 << 14;
+/// Sets with more pairs of different siblings than this are divided into parts, each paired by itself, because the time
+/// to compare all pairs grows with the square of the number of siblings, and that of optimal pairing with its cube.
+pub(super) const MOST_PAIRS: usize = 1 << 14;
 
 /// One of two sets of siblings, run by run.
 #[derive(Debug, Default)]
@@ -34,11 +36,13 @@ pub(super) struct Side {
 }
 
 /// How many nodes of a run are paired with nodes of another run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Match {
     pub(super) a: u32,
     pub(super) b: u32,
     pub(super) count: u32,
+    /// The cost of each pair.
+    pub(super) cost: f64,
 }
 
 /// Memory that pairing reuses.
@@ -59,9 +63,23 @@ impl Side {
         for (first, count) in layer.runs(siblings) {
             self.firsts.push(first);
             self.counts.push(count);
-            let kept = f64::from(layer.cells[first as usize]) - layer.total[first as usize];
-            self.leave.push(weight * kept);
+            self.leave.push(weight * (layer.worth[first as usize] - layer.total[first as usize]));
         }
+    }
+
+    /// Some runs of a side.
+    pub(super) fn part(&self, runs: &parts::Runs) -> Side {
+        let of = |values: &[f64]| runs.iter().map(|&(run, _)| values[run as usize]).collect();
+        Side {
+            firsts: runs.iter().map(|&(run, _)| self.firsts[run as usize]).collect(),
+            counts: runs.iter().map(|&(_, count)| count).collect(),
+            leave: of(&self.leave),
+            n_nodes: runs.iter().map(|&(_, count)| count).sum(),
+        }
+    }
+
+    fn runs(&self) -> parts::Runs {
+        (0..).zip(self.counts.iter().copied()).collect()
     }
 
     /// The cost of leaving out all nodes.
@@ -78,9 +96,9 @@ pub(super) fn find(pairing: Pairing, a: &Side, b: &Side, costs: &[f64], room: &m
     let turned = |row: usize, column: usize| if a_is_smaller { (row, column) } else { (column, row) };
     let matched = |row: usize, column: usize, count: u32| {
         let (a, b) = turned(row, column);
-        matches.push(Match { a: a as u32, b: b as u32, count });
+        matches.push(Match { a: a as u32, b: b as u32, count, cost: costs[a * n_b + b] });
     };
-    if pairing == Pairing::Optimal && a.firsts.len() * n_b <= MOST_OPTIMAL_PAIRS {
+    if pairing == Pairing::Optimal {
         let beyond_leaving = |row: usize, column: usize| {
             let (i, j) = turned(row, column);
             costs[i * n_b + j] - a.leave[i] - b.leave[j]
@@ -93,6 +111,15 @@ pub(super) fn find(pairing: Pairing, a: &Side, b: &Side, costs: &[f64], room: &m
         };
         take_turns(&smaller.counts, &larger.counts, cost, &mut room.left, matched);
     }
+}
+
+/// The parts of two large sides, each as runs of `a` and runs of `b`.
+pub(super) fn divided(a: &Side, b: &Side, spread: &Spread<'_>) -> Vec<(parts::Runs, parts::Runs)> {
+    if a.n_nodes <= b.n_nodes {
+        return parts::parts(a.runs(), b.runs(), spread);
+    }
+    let parts = parts::parts(b.runs(), a.runs(), &spread.turned());
+    parts.into_iter().map(|(of_b, of_a)| (of_a, of_b)).collect()
 }
 
 /// Lets each entry of the smaller side in turn take the cheapest partners that are left.

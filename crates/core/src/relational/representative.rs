@@ -25,6 +25,8 @@ pub(super) struct Representative {
     pub(super) weight: u64,
     /// The number of cells of all its persons' rows that found no partner.
     pub(super) left_out: f64,
+    /// What leaving these rows out costs: as much, unless rows of some tables are worth more than their cells.
+    pub(super) forgone: f64,
     /// A cluster of less weight than this is not checked: it can't be a class.
     pub(super) asked_from: u64,
     /// When the last person was added.
@@ -44,6 +46,8 @@ pub(super) struct Layer {
     pub(super) total: Vec<f64>,
     /// The number of quasi cells of each node with everything below it.
     pub(super) cells: Vec<u32>,
+    /// What leaving out each node with everything below it costs, if nothing of it is lost yet.
+    pub(super) worth: Vec<f64>,
     /// At the first of several siblings that look the same, how many there are.
     pub(super) runs: Vec<u32>,
     /// For each child table, where the children of each node start, and the end.
@@ -101,44 +105,20 @@ impl Representative {
         person
     }
 
-    /// One representative of each subtree of a table: the node of a subtree is at the position of its number. It stands
-    /// for one person, and its tables above that one are empty. Each subtree is given by a person and a slot.
-    pub(super) fn of_subtrees(forest: &Forest, kind: usize, examples: &[(u32, u32)]) -> Representative {
-        let mut catalogue = Representative { weight: 1, ..Representative::default() };
-        catalogue.layers.resize_with(forest.kinds.len(), Layer::default);
-        let above = std::iter::successors(forest.kinds[kind].parent, |&above| forest.kinds[above].parent);
-        for above in above {
-            catalogue.layers[above].parents.push(0);
-            catalogue.layers[above].own.push(0.0);
-        }
-        for &(folded, slot) in examples {
-            catalogue.copy_nodes(&Representative::of_person(forest, folded, 0), forest, kind, (slot, slot + 1), 0);
-        }
-        catalogue.link(&forest.kinds);
-        catalogue.sum_up(&forest.kinds);
-        catalogue
-    }
-
-    /// Appends nodes of a person, and all below them, under a node.
-    fn copy_nodes(&mut self, person: &Representative, forest: &Forest, kind: usize, range: (u32, u32), parent: u32) {
-        let n_quasi = forest.kinds[kind].n_quasi;
-        for node in range.0..range.1 {
-            let (from, to) = (&person.layers[kind], &mut self.layers[kind]);
-            let copy = to.len() as u32;
-            to.parents.push(parent);
-            to.bounds.extend_from_slice(&from.bounds[node as usize * n_quasi..][..n_quasi]);
-            to.own.push(0.0);
-            to.runs.push(from.runs[node as usize]);
-            to.numbers.push(from.numbers[node as usize]);
-            for (position, &child) in forest.kinds[kind].children.iter().enumerate() {
-                self.copy_nodes(person, forest, child, from.children(position, node), copy);
-            }
-        }
-    }
-
     /// The loss of all its persons. Rows that are left out count in full.
     pub(super) fn loss(&self) -> f64 {
         self.weight as f64 * self.layers[0].total[0] + self.left_out
+    }
+
+    /// What all its persons' rows cost, released or not. As [`Representative::loss`], but rows that are left out count
+    /// what they are worth.
+    pub(super) fn cost(&self) -> f64 {
+        self.weight as f64 * self.layers[0].total[0] + self.forgone
+    }
+
+    /// What leaving out all its persons would cost.
+    pub(super) fn worth(&self) -> f64 {
+        self.weight as f64 * self.layers[0].worth[0] + self.forgone
     }
 
     /// All quasi cells of its persons' rows, released or not.
@@ -154,6 +134,7 @@ impl Representative {
             members: [self.members.as_slice(), &other.members].concat(),
             weight: self.weight + other.weight,
             left_out: self.left_out + other.left_out,
+            forgone: self.forgone + other.forgone,
             asked_from: self.asked_from.max(other.asked_from),
             met: self.met.max(other.met),
         };
@@ -172,11 +153,9 @@ impl Representative {
                         nodes[child].push(pair);
                         joined.layers[child].parents.push(parent);
                     }
-                    let left = |side: &Representative, nodes: &[u32]| {
-                        let cells = nodes.iter().map(|&node| u64::from(side.layers[child].cells[node as usize]));
-                        (cells.sum::<u64>() * side.weight) as f64
-                    };
-                    joined.left_out += left(self, &pairs.left_of_a) + left(other, &pairs.left_of_b);
+                    for (side, nodes) in [(self, &pairs.left_of_a), (other, &pairs.left_of_b)] {
+                        joined.leave(side, child, nodes.iter().map(|&node| node as usize));
+                    }
                 }
             }
             let layer = &mut joined.layers[kind];
@@ -204,6 +183,7 @@ impl Representative {
         let kinds = meter.kinds;
         let mut rest =
             Representative { layers: vec![Layer::default(); kinds.len()], members: self.members.clone(), ..*self };
+        let mut left: Vec<(usize, usize)> = Vec::new();
         let mut number: Vec<Vec<Option<u32>>> = Vec::with_capacity(kinds.len());
         for (kind, of_kind) in kinds.iter().enumerate() {
             let (from, to) = (&self.layers[kind], &mut rest.layers[kind]);
@@ -215,7 +195,7 @@ impl Representative {
                 };
                 let Some(above) = above else { continue };
                 if leaves[kind][node] {
-                    rest.left_out += self.weight as f64 * f64::from(from.cells[node]);
+                    left.push((kind, node));
                     continue;
                 }
                 of_nodes[node] = Some(to.parents.len() as u32);
@@ -225,8 +205,18 @@ impl Representative {
             }
             number.push(of_nodes);
         }
+        left.into_iter().for_each(|(kind, node)| rest.leave(self, kind, [node]));
         rest.restore(meter);
         rest
+    }
+
+    /// Counts nodes of a representative as left out, with everything below them.
+    fn leave(&mut self, of: &Representative, kind: usize, nodes: impl IntoIterator<Item = usize>) {
+        let (layer, weight) = (&of.layers[kind], of.weight as f64);
+        for node in nodes {
+            self.left_out += weight * f64::from(layer.cells[node]);
+            self.forgone += weight * layer.worth[node];
+        }
     }
 
     /// Puts nodes in canonical order and measures them, once parents, bounds and slots are known.
@@ -340,6 +330,8 @@ impl Representative {
             layer.total.clone_from(&layer.own);
             layer.cells.clear();
             layer.cells.resize(layer.parents.len(), of_kind.n_quasi as u32);
+            layer.worth.clear();
+            layer.worth.resize(layer.parents.len(), of_kind.worth);
         }
         for kind in (1..kinds.len()).rev() {
             let Some(parent) = kinds[kind].parent else { continue };
@@ -348,10 +340,11 @@ impl Representative {
             for (node, &parent) in layer.parents.iter().enumerate() {
                 above.total[parent as usize] += layer.total[node];
                 above.cells[parent as usize] += layer.cells[node];
+                above.worth[parent as usize] += layer.worth[node];
             }
         }
         for layer in &mut self.layers {
-            let kept = layer.cells.iter().zip(&layer.total).map(|(&cells, total)| f64::from(cells) - total);
+            let kept = layer.worth.iter().zip(&layer.total).map(|(worth, total)| worth - total);
             layer.least_kept = kept.fold(f64::INFINITY, f64::min);
         }
     }

@@ -24,18 +24,18 @@ use crate::partition::Unreachable;
 ///
 /// # Errors
 /// If not even all persons together do.
-pub(super) fn settle(
+pub(super) fn settle<'m>(
     tables: &[Table],
     grove: &Grove<'_>,
     requirements: &[Vec<Requirement>],
     task: &TreesTask<'_>,
-    meter: &Meter<'_>,
+    meter: impl FnOnce() -> Meter<'m>,
     mut classes: Vec<Representative>,
 ) -> Result<Vec<Representative>, AnonymizeError> {
     if task.judge.weight_suffices() {
         return Ok(classes);
     }
-    let mut scratch = Scratch::default();
+    let (meter, mut scratch) = (&meter(), Scratch::default());
     loop {
         let mut is_released: Vec<Vec<bool>> = grove.parents.iter().map(|rows| vec![false; rows.len()]).collect();
         for class in &classes {

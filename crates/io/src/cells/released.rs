@@ -10,22 +10,22 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::path::Path;
 
-use kohort_model::spec::CsvSpec;
 use kohort_model::{
-    Cells, Column, CsvManifest, NULL, Progress, Release, ReleasedColumn, ReleasedTable, Role, Silent, Table, Texts,
+    Cells, Column, CsvManifest, NULL, Progress, Release, ReleasedColumn, ReleasedTable, Role, Table, Texts,
 };
 use kohort_verify::{FileVerifier, Verified};
 use rayon::prelude::*;
 
 use super::merge::Merge;
+use super::read_back::read_back;
 use super::spill::{Spill, SpillFile};
 use crate::digest::sha256_of_file;
-use crate::read::{NumberedColumns, OpenTable, Original, Pieces, ReadError};
+use crate::read::Original;
 use crate::write::{
-    CellIds, CellsOf, FileColumn, Kind, Partial, RowWriter, check_reading, described, file_name_of, sync,
+    CellIds, CellsOf, FileColumn, Kind, Partial, RowWriter, ShownBounds, check_reading, described, file_name_of, sync,
     write_listings,
 };
-use crate::{Format, LoadedTable, ReadErrors, Staged, WriteError, WriteOptions, WrittenFile};
+use crate::{Format, LoadedTable, Staged, WriteError, WriteOptions, WrittenFile};
 
 /// Rows that each file holds in memory while all are merged, at least and at most. Every frame has a cost of its own.
 const ROWS_PER_FRAME: (usize, usize) = (1 << 6, 1 << 13);
@@ -199,7 +199,8 @@ impl<'s> ReleasedCells<'s> {
         sync(&path)?;
         let listings = write_listings(&released, original, &partial.complete, &mut vec![name.clone()])?;
         let columns = described(&released, original, &listings, &partial.complete)?;
-        let (findings, read) = read_back(&path, format, original, &released, self.room, verifier, progress)?;
+        let (findings, read) =
+            read_back((&path, format), original, &released, (self.room.per_count, self.n_rows), verifier, progress)?;
         check_reading(&read, &columns, &self.whole.table, &partial.complete)?;
         let csv = match format {
             Format::Csv(_) => Some(CsvManifest::new(self.whole.origin.separator.into())),
@@ -207,7 +208,7 @@ impl<'s> ReleasedCells<'s> {
         };
         let sha256 = sha256_of_file(&path).map_err(WriteError::io(&path))?;
         let file = WrittenFile { name, sha256, n_rows: self.n_rows, csv, columns };
-        Ok(StagedCells { staged: partial.staged(vec![file], findings), sizes: self.sizes, shown: released })
+        Ok(StagedCells { staged: partial.staged(vec![file], findings, Vec::new()), sizes: self.sizes, shown: released })
     }
 
     /// A private table and its release that have only a few rows, in which every text and label occurs that the file shows and
@@ -226,8 +227,17 @@ impl<'s> ReleasedCells<'s> {
             let last = if n == 0 { NULL } else { n as u32 - 1 };
             (0..n_rows).map(|row| if row < n as u32 { row } else { last }).collect::<Vec<u32>>()
         };
-        let column =
-            |(column, texts): (&Column, Texts)| Column { ids: each_once(texts.len()), texts, ..column.without_cells() };
+        let column = |(column, texts): (&Column, Texts)| {
+            let mut ids = each_once(texts.len());
+            // A column with nulls has no bounds.
+            if column.role == Role::Quasi
+                && column.has_nulls()
+                && let Some(last) = ids.last_mut()
+            {
+                *last = NULL;
+            }
+            Column { ids, texts, ..column.without_cells() }
+        };
         let columns: Vec<Column> = table.columns.iter().zip(texts).map(column).collect();
         let released = table.columns.iter().enumerate().filter_map(|(source, column)| {
             let cells = match self.quasi.iter().find(|quasi| quasi.source == source) {
@@ -261,6 +271,13 @@ impl<'s> ReleasedCells<'s> {
         let numbers: Vec<LabelNumbers> =
             self.quasi.iter().map(|quasi| quasi.labels.keys().copied().zip(0..).collect()).collect();
         let shown_ids: Vec<Vec<u32>> = self.copied.iter().map(CopiedColumn::shown_by_rank).collect();
+        let with_bounds = released.columns.iter().filter(|column| original.shows_bounds(column));
+        let bounds = with_bounds.filter_map(|column| {
+            let (labels, _) = recoded(released, column.source)?;
+            let bounds = ShownBounds::both(&column.name, labels, &original.table.columns[column.source]);
+            Some(bounds.map(|bounds| (column.source, bounds)))
+        });
+        let bounds: BTreeMap<usize, [ShownBounds; 2]> = bounds.collect::<Result<_, WriteError>>()?;
         let mut class = OpenClass::default();
         loop {
             let mut rows = vec![Vec::with_capacity(self.room.per_piece); n_columns];
@@ -289,8 +306,11 @@ impl<'s> ReleasedCells<'s> {
                 self.quasi.iter().map(|quasi| quasi.source).chain(self.copied.iter().map(|copied| copied.source));
             let ids: BTreeMap<usize, Vec<u32>> =
                 sources.zip(labelled.chain(copied).collect::<Vec<Vec<u32>>>()).collect();
-            let columns: Vec<FileColumn<'_>> =
-                released.columns.iter().map(|column| file_column(column, original, &ids[&column.source])).collect();
+            let columns = released.columns.iter().flat_map(|column| {
+                let (ids, bounds) = (&ids[&column.source], bounds.get(&column.source));
+                file_columns(column, original, ids, bounds)
+            });
+            let columns: Vec<FileColumn<'_>> = columns.collect();
             writer.write(&columns, n_rows, original)?;
             progress.advance(n_rows as u64);
         }
@@ -367,113 +387,28 @@ fn recoded(table: &ReleasedTable, source: usize) -> Option<(&Texts, &[u32])> {
     })
 }
 
-/// A column of the file, whose cells are numbers of the texts that it shows.
-fn file_column<'a>(column: &'a ReleasedColumn, original: Original<'a>, ids: &'a [u32]) -> FileColumn<'a> {
+/// The columns of the file for a released column, whose cells are numbers of the texts that it shows.
+fn file_columns<'a>(
+    column: &'a ReleasedColumn,
+    original: Original<'a>,
+    ids: &'a [u32],
+    bounds: Option<&'a [ShownBounds; 2]>,
+) -> Vec<FileColumn<'a>> {
+    let source = column.source;
+    if let Some(bounds) = bounds {
+        let of_bounds = |bounds: &'a ShownBounds| FileColumn {
+            name: Cow::Borrowed(&bounds.name),
+            source,
+            kind: Kind::Bounds,
+            ids: CellIds::Renumbered { ids: CellsOf::Released(ids), numbers: bounds.numbers.clone() },
+            texts: Some(Cow::Borrowed(&bounds.texts)),
+        };
+        return bounds.iter().map(of_bounds).collect();
+    }
     let (kind, texts) = match &column.cells {
         Cells::Recoded { labels, .. } => (Kind::Labels, labels),
-        Cells::Copied | Cells::Surrogate { .. } => (Kind::Copied, &original.table.columns[column.source].texts),
+        Cells::Copied | Cells::Surrogate { .. } => (Kind::Copied, &original.table.columns[source].texts),
     };
-    FileColumn {
-        name: Cow::Borrowed(&column.name),
-        source: column.source,
-        kind,
-        ids: CellIds::Plain(CellsOf::Released(ids)),
-        texts: Some(Cow::Borrowed(texts)),
-    }
-}
-
-/// Reads a file twice and has it verified. Gives the verifier's counts, and the columns with their distinct texts but without
-/// rows.
-fn read_back(
-    path: &Path,
-    format: Format,
-    original: Original<'_>,
-    released: &ReleasedTable,
-    room: Room,
-    mut verifier: FileVerifier,
-    progress: &dyn Progress,
-) -> Result<(kohort_verify::Findings, Table), WriteError> {
-    let fail = |problem| WriteError::ReadBack(ReadErrors { file: path.to_owned(), problems: vec![problem] });
-    let csv = CsvSpec { separator: Some(char::from(original.origin.separator)), ..CsvSpec::default() };
-    let open = || -> Result<Pieces<'_>, ReadError> {
-        let open = OpenTable::open(path, Some(format.into()), &csv, &Silent)?;
-        let every: Vec<usize> = (0..open.names().len()).collect();
-        Pieces::of(open, &every)
-    };
-    let schema = open().map_err(fail)?.schema();
-    let names: Vec<String> = schema.iter().map(|(field, _)| field.name().clone()).collect();
-    let is_quasi = |name: &String| {
-        let column = released.columns.iter().find(|column| &column.name == name);
-        column.is_some_and(|column| matches!(column.cells, Cells::Recoded { .. }))
-    };
-    let quasi: Vec<bool> = names.iter().map(is_quasi).collect();
-    let mut columns = NumberedColumns::new(&schema).map_err(fail)?;
-    let table = |columns: &NumberedColumns, rows: Vec<Vec<u32>>| {
-        let n_rows = rows.first().map_or(0, Vec::len);
-        let column = |((name, texts), ids): ((&String, Texts), Vec<u32>)| Column {
-            texts,
-            ids,
-            ..Column::from_cells(name, Role::Plain, [])
-        };
-        let columns = names.iter().zip(columns.texts()).zip(rows).map(column).collect();
-        Table { name: released.name.clone(), columns, n_rows, person: None }
-    };
-    for reading in [Reading::Values, Reading::Classes] {
-        progress.begin(reading.stage(), 0);
-        let mut waiting: Vec<Vec<u32>> = vec![Vec::new(); names.len()];
-        for batch in open().map_err(fail)? {
-            let rows = columns.number(&batch.map_err(fail)?, progress).map_err(fail)?;
-            waiting.iter_mut().zip(rows).for_each(|(waiting, more)| waiting.extend(more));
-            let n_rows = waiting.first().map_or(0, Vec::len);
-            if n_rows < room.per_count {
-                continue;
-            }
-            let n_whole = match reading {
-                Reading::Values => n_rows,
-                Reading::Classes => last_class(&waiting, &quasi),
-            };
-            if n_whole > 0 {
-                let rest = waiting.iter_mut().map(|column| column.split_off(n_whole)).collect();
-                let whole = std::mem::replace(&mut waiting, rest);
-                reading.count(&mut verifier, &table(&columns, whole))?;
-            }
-        }
-        if waiting.first().is_some_and(|column| !column.is_empty()) {
-            reading.count(&mut verifier, &table(&columns, waiting))?;
-        }
-    }
-    let findings = verifier.finish().map_err(WriteError::Changed)?;
-    Ok((findings, table(&columns, vec![Vec::new(); names.len()])))
-}
-
-/// Why the file is read.
-#[derive(Clone, Copy)]
-enum Reading {
-    Values,
-    Classes,
-}
-
-impl Reading {
-    fn stage(self) -> &'static str {
-        match self {
-            Reading::Values => "reading what was written",
-            Reading::Classes => "verifying what was written",
-        }
-    }
-
-    fn count(self, verifier: &mut FileVerifier, rows: &Table) -> Result<(), WriteError> {
-        match self {
-            Reading::Values => verifier.count_values(rows),
-            Reading::Classes => verifier.count_classes(rows),
-        }
-        .map_err(WriteError::Changed)
-    }
-}
-
-/// Where the last class begins: rows before are whole classes.
-fn last_class(columns: &[Vec<u32>], is_quasi: &[bool]) -> usize {
-    let quasi = || columns.iter().zip(is_quasi).filter(|&(_, &is_quasi)| is_quasi).map(|(column, _)| column);
-    let n_rows = columns.first().map_or(0, Vec::len);
-    let is_last = |row: usize| quasi().all(|column| column[row] == column[n_rows - 1]);
-    (0..n_rows).rev().find(|&row| !is_last(row)).map_or(0, |row| row + 1)
+    let (name, ids) = (Cow::Borrowed(column.name.as_str()), CellIds::Plain(CellsOf::Released(ids)));
+    vec![FileColumn { name, source, kind, ids, texts: Some(Cow::Borrowed(texts)) }]
 }

@@ -62,6 +62,16 @@ impl<'s> CellStore<'s> {
         Ok(())
     }
 
+    /// The rows of each cell by themselves, once all are added.
+    ///
+    /// # Errors
+    /// If rows that still wait in memory can't be written.
+    pub fn into_rows(mut self) -> Result<Vec<StoredRows<'s>>, WriteError> {
+        self.flush()?;
+        let spill = self.spill;
+        Ok(self.cells.into_iter().map(|StoredCell { file, .. }| StoredRows { spill, file }).collect())
+    }
+
     /// The number of rows of a cell.
     pub fn n_rows(&self, cell: usize) -> u64 {
         self.cells[cell].file.n_rows
@@ -100,6 +110,55 @@ impl<'s> CellStore<'s> {
     /// If that fails.
     pub fn remove(&mut self, cells: &[usize]) -> Result<(), WriteError> {
         cells.iter().try_for_each(|&cell| self.spill.remove(&self.cells[cell].file))
+    }
+}
+
+/// The rows of one cell, on the disk until they are dropped.
+#[derive(Debug)]
+pub struct StoredRows<'s> {
+    spill: &'s Spill,
+    file: SpillFile,
+}
+
+impl StoredRows<'_> {
+    /// The number of rows.
+    pub fn n_rows(&self) -> u64 {
+        self.file.n_rows
+    }
+
+    /// Hands the rows to `take`, piece by piece in their order.
+    ///
+    /// # Errors
+    /// If the rows can't be read back from the disk, and the errors of `take`.
+    pub fn for_each_piece<E: From<WriteError>>(
+        &self,
+        mut take: impl FnMut(&NumberedRows) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut reader = self.spill.read(&self.file);
+        while let Some(frame) = reader.next_frame()? {
+            take(&frame)?;
+        }
+        Ok(())
+    }
+
+    /// All rows, of so many columns.
+    ///
+    /// # Errors
+    /// If the rows can't be read back from the disk.
+    pub fn all(&self, n_columns: usize) -> Result<Vec<Vec<u32>>, WriteError> {
+        let mut ids: Vec<Vec<u32>> = vec![Vec::with_capacity(self.n_rows() as usize); n_columns];
+        self.for_each_piece(|rows| {
+            ids.iter_mut().zip(rows).for_each(|(ids, more)| ids.extend_from_slice(more));
+            Ok::<(), WriteError>(())
+        })?;
+        Ok(ids)
+    }
+}
+
+impl Drop for StoredRows<'_> {
+    /// Makes room on the disk. A file that stays is removed with its folder.
+    fn drop(&mut self) {
+        let _ = self.spill.remove(&self.file);
     }
 }
 

@@ -21,6 +21,12 @@ pub struct CountedTable {
     pub n_rows: u64,
     /// For each column and text the first row that holds it, from 0.
     pub(super) first_rows: Vec<Vec<u64>>,
+    /// Reads the rows again.
+    pub rows: CountedRowsAgain,
+}
+
+/// Reads the rows of a [`CountedTable`] as often as needed.
+pub struct CountedRowsAgain {
     rows: RowsAgain,
     path: PathBuf,
     options: CheckOptions,
@@ -65,9 +71,7 @@ impl CountedTable {
             counts,
             n_rows: counter.n_rows,
             first_rows: std::mem::take(&mut counter.first_rows),
-            rows: counter.rows_again(kept),
-            path: path.to_owned(),
-            options: options.clone(),
+            rows: CountedRowsAgain { rows: counter.rows_again(kept), path: path.to_owned(), options: options.clone() },
         })
     }
 
@@ -77,7 +81,9 @@ impl CountedTable {
         let columns = self.table.columns.iter().zip(ids).map(|(column, ids)| column.with_ids(ids)).collect();
         Table { name: self.table.name.clone(), columns, n_rows, person: None }
     }
+}
 
+impl CountedRowsAgain {
     /// Reads the same columns once more, and hands their rows to `take`, piece by piece in their order.
     ///
     /// # Errors

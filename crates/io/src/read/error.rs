@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use kohort_model::hierarchy::{HierarchyErrors, MakeError};
 use kohort_model::{Role, ValueType};
+use kohort_verify::Violation;
 
 use super::columns::FileColumns;
 use super::nearest::nearest;
@@ -158,6 +159,32 @@ pub enum ReadError {
     /// The distinct values of the columns don't fit into memory.
     #[error("the distinct values don't fit into the given memory: column '{column}' alone has more than {n_values}")]
     TooManyValues { column: String, n_values: usize },
+    /// A change of cells that needs values of another type.
+    #[error("column '{column}': {key} needs {needs}, but the column is of type {value_type}")]
+    TransformOnType { column: String, key: &'static str, needs: &'static str, value_type: ValueType },
+    /// Numbers that can't be rounded exactly.
+    #[error("column '{column}': some numbers can't be rounded, because they are written with an exponent or too long")]
+    NotRounded { column: String },
+    /// A bound that is no value of the column's type.
+    #[error("column '{column}': the bound of {key} is no {value_type}")]
+    BoundNotOfType { column: String, key: &'static str, value_type: ValueType },
+    /// A bound that codes nothing, or everything.
+    #[error("column '{column}': the bound of {key} lies outside of the data, so it would code no value or all")]
+    BoundOutside { column: String, key: &'static str },
+    /// A bottom above the top.
+    #[error("column '{column}': bottom is not below top")]
+    BoundsCross { column: String },
+    /// A bound by quantile would show a value of fewer than k persons.
+    #[error(
+        "column '{column}': no value on the inner side of the quantile of {key} is held by {k} persons, so the bound would show somebody's value"
+    )]
+    QuantileHeldByFew { column: String, key: &'static str, k: u32 },
+    /// Cells of a table that is larger than memory would have to be changed.
+    #[error("column '{column}': cells can't be changed in a table that is larger than memory in this version")]
+    TransformInCells { column: String },
+    /// A fault of ours: changed cells are not what the spec says.
+    #[error("{violation}")]
+    Transform { violation: Violation },
     /// Hierarchical distance without a hierarchy.
     #[error("column '{column}' asks for hierarchical distance but has no hierarchy")]
     NeedsHierarchy { column: String },
@@ -287,6 +314,20 @@ impl ReadError {
             ReadError::RegisterLacks { .. } => {
                 "complete these rows, or leave them out with missing = \"skip\" under [register]".into()
             }
+            ReadError::TransformOnType { column, .. } => {
+                format!("take it out, or correct the values of '{column}' or its type")
+            }
+            ReadError::NotRounded { .. } => "write them in plain digits, at most 38".into(),
+            ReadError::BoundNotOfType { .. } => {
+                "write numbers with a point, and dates in quotes as the file writes them".into()
+            }
+            ReadError::BoundOutside { key, .. } => format!("choose a bound between the least and the greatest value, or take {key} out"),
+            ReadError::BoundsCross { .. } => "choose a bottom below the top".into(),
+            ReadError::QuantileHeldByFew { column, .. } => {
+                format!("name the bound by its value, or round '{column}' first, so that more persons share a value")
+            }
+            ReadError::TransformInCells { .. } => "anonymize the table in memory, or change the cells beforehand".into(),
+            ReadError::Transform { .. } => "this is a fault of kohort: please report it".into(),
             ReadError::NeedsHierarchy { column } => {
                 format!("give '{column}' a hierarchy, or distance = \"equal\" or \"ordered\"")
             }

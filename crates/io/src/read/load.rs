@@ -7,11 +7,14 @@
 use arrow_schema::Field;
 use kohort_model::hierarchy::Rule;
 use kohort_model::spec::{ColumnSpec, HierarchySource, ReleasedHierarchies, TableSpec};
-use kohort_model::{Column, Distance, LabelsManifest, NULL, Notation, Progress, Role, Spec, Table, Value, ValueType};
+use kohort_model::{
+    Column, Distance, LabelsManifest, NULL, Notation, Progress, Role, Spec, Table, Transform, Value, ValueType,
+};
 
 use super::error::{ReadError, ReadErrors, RowNumbers};
 use super::hierarchies::Hierarchies;
 use super::roles::{check_names, key_names, roles_of};
+use super::transform::{Holders, changed, changed_field};
 use super::typing::{self, Misfit, Why};
 use super::{OpenTable, RawColumn, Sources};
 use crate::arrow_text::{ArrowOrder, TextForm};
@@ -68,6 +71,8 @@ pub(crate) struct ColumnReading {
     /// The rule that makes the labels of a generalized column. Parts that a manifest takes from the shown labels are not
     /// filled in yet.
     pub(crate) labels: LabelsManifest,
+    /// What was done to the cells before classes were made.
+    pub(crate) transform: Transform,
 }
 
 impl ColumnReading {
@@ -85,12 +90,13 @@ impl ColumnReading {
                 Rule::Flat => LabelsManifest::Flat,
             },
         };
-        ColumnReading { is_typed: needs_type(column.role, column_spec), labels }
+        let transform = column_spec.map(|spec| spec.transform.clone()).unwrap_or_default();
+        ColumnReading { is_typed: needs_type(column.role, column_spec), labels, transform }
     }
 
     /// For the column with the numbers of groups, which no spec describes.
     pub(crate) fn of_numbers() -> Self {
-        ColumnReading { is_typed: true, labels: LabelsManifest::Values }
+        ColumnReading { is_typed: true, labels: LabelsManifest::Values, transform: Transform::default() }
     }
 }
 
@@ -165,12 +171,21 @@ impl Described {
         let mut columns = Vec::with_capacity(kept.len());
         let mut fields = Vec::with_capacity(kept.len());
         let mut readings = Vec::with_capacity(kept.len());
+        let is_changed = table_spec.columns.iter().any(|column| !column.transform.is_nothing());
+        let person = kept.iter().position(|&position| table_spec.person.as_ref() == Some(&names[position]));
+        let persons: Option<Vec<u32>> = person.filter(|_| is_changed).map(|person| raw_columns[person].ids.clone());
+        let holders = Holders { persons: persons.as_deref(), k: spec.largest_k() };
         for (&position, raw) in kept.iter().zip(raw_columns) {
             let name = &names[position];
             let role = roles[position].expect("only columns with a role are kept");
             let column_spec = table_spec.columns.iter().find(|column| &column.name == name);
-            fields.push(raw.field.clone());
-            let column = build_column(name, role, column_spec, table_spec, raw, &mut hierarchies, &mut problems);
+            let mut field = raw.field.clone();
+            let asked = Asked { name, role, column_spec, table: table_spec, holders };
+            let column = build_column(&asked, raw, &mut hierarchies, &mut problems);
+            if let Some(column_spec) = column_spec {
+                field = field.and_then(|field| changed_field(field, &column, &column_spec.transform));
+            }
+            fields.push(field);
             readings.push(ColumnReading::new(&column, column_spec));
             columns.push(column);
         }
@@ -211,15 +226,22 @@ fn is_kept(role: Role, name: &str, table: &TableSpec) -> bool {
     }
 }
 
-fn build_column(
-    name: &str,
+/// What a spec says about a column.
+struct Asked<'a> {
+    name: &'a str,
     role: Role,
-    column_spec: Option<&ColumnSpec>,
-    table: &TableSpec,
+    column_spec: Option<&'a ColumnSpec>,
+    table: &'a TableSpec,
+    holders: Holders<'a>,
+}
+
+fn build_column(
+    asked: &Asked<'_>,
     raw: RawColumn,
     hierarchies: &mut Hierarchies<'_>,
     problems: &mut Vec<ReadError>,
 ) -> Column {
+    let &Asked { name, role, column_spec, table, holders } = asked;
     let form = raw.field.as_ref().map(|field| TextForm::of(field.data_type()));
     let mut column = Column {
         name: name.to_owned(),
@@ -250,6 +272,15 @@ fn build_column(
             }
         }
     }
+    if let Some(transform) = column_spec.map(|spec| &spec.transform).filter(|transform| !transform.is_nothing()) {
+        match changed(&column, transform, holders) {
+            Ok(changed) => column = changed,
+            Err(found) => {
+                problems.extend(found);
+                return column;
+            }
+        }
+    }
     if role == Role::PersonK {
         problems.extend(check_person_k(&column));
     }
@@ -272,11 +303,13 @@ fn needs_type(role: Role, column_spec: Option<&ColumnSpec>) -> bool {
     match role {
         Role::Quasi | Role::PersonK => true,
         Role::Sensitive => column_spec.is_some_and(|spec| {
-            spec.value_type.is_some()
+            !spec.transform.is_nothing()
+                || spec.value_type.is_some()
                 || matches!(spec.hierarchy, Some(HierarchySource::Rule(_)))
                 || asks_for(Some(spec), Distance::Ordered)
         }),
-        Role::Identifier | Role::Key | Role::Plain | Role::Drop => false,
+        Role::Plain => column_spec.is_some_and(|spec| !spec.transform.is_nothing()),
+        Role::Identifier | Role::Key | Role::Drop => false,
     }
 }
 
@@ -286,7 +319,11 @@ fn asks_for(column_spec: Option<&ColumnSpec>, wanted: Distance) -> bool {
 }
 
 fn notation_of(table: &TableSpec) -> Notation {
-    Notation { decimal_comma: table.csv.decimal == Some(','), date_format: table.csv.date_format.clone() }
+    Notation {
+        decimal_comma: table.csv.decimal == Some(','),
+        date_format: table.csv.date_format.clone(),
+        ..Notation::default()
+    }
 }
 
 fn type_of(
@@ -372,6 +409,7 @@ pub(crate) mod tests {
             parent: None,
             orphans: Orphans::Refuse,
             childless: Childless::Refuse,
+            max_rows_left_out: None,
             columns,
         }
     }
@@ -383,6 +421,7 @@ pub(crate) mod tests {
             references: None,
             value_type: None,
             hierarchy: None,
+            transform: Transform::default(),
             requirements: Vec::new(),
             sensitive_to: Vec::new(),
         }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use kohort_model::spec::{CsvSpec, HierarchySource};
 use kohort_model::{
-    Column, ColumnManifest, CsvManifest, Hierarchy, LabelsManifest, Manifest, Progress, Role, Table, TableManifest,
-    ValueType,
+    Column, ColumnManifest, CsvManifest, Hierarchy, LabelsManifest, Manifest, NULL, Progress, Role, Silent, Table,
+    TableManifest, ValueType,
 };
 use kohort_verify::{Listing, Reading};
 
@@ -27,6 +27,10 @@ use crate::{ErrorClass, InputFormat};
 
 /// The file of a release folder that describes all others.
 pub(super) const MANIFEST: &str = "manifest.json";
+
+/// The files of a release folder that explain it. They follow from the manifest and the tables, so the manifest does not name
+/// them, and whoever verifies a release makes them again and compares.
+pub const DOCUMENTS: [&str; 4] = ["README.txt", "datapackage.json", "report.html", "report.json"];
 
 /// What is wrong with a release folder.
 #[derive(Debug, thiserror::Error)]
@@ -218,7 +222,8 @@ fn check_contents(folder: &Path, manifest: &Manifest) -> Result<(), ReleaseError
         Some(LabelsManifest::Hierarchy { file, .. }) => file.as_deref(),
         _ => None,
     });
-    let named: Vec<&str> = tables.iter().map(|table| table.file.as_str()).chain(listings).chain([MANIFEST]).collect();
+    let known = listings.chain([MANIFEST]).chain(DOCUMENTS);
+    let named: Vec<&str> = tables.iter().map(|table| table.file.as_str()).chain(known).collect();
     let is_named = |name: &std::ffi::OsString| name.to_str().is_some_and(|name| named.contains(&name));
     match names.into_iter().find(|name| !is_named(name)) {
         None => Ok(()),
@@ -326,9 +331,37 @@ fn read_entry(
     Ok(table)
 }
 
+/// Gives the tables of a release, which were read back after they were written, the roles, types and hierarchies that a reader
+/// of the manifest finds.
+///
+/// # Errors
+/// If the manifest does not describe the tables.
+pub(crate) fn as_readers_see(
+    read_back: Vec<Table>,
+    folder: &Path,
+    manifest: &Manifest,
+) -> Result<Vec<Table>, ReleaseError> {
+    let is_bound = |column: &ColumnManifest| column.role == ColumnManifest::LOWER_BOUND;
+    if manifest.tables.iter().flat_map(|entry| entry.columns.values()).any(is_bound) {
+        // Readers compose labels from the bounds as the file spells them.
+        let entries = manifest.tables.iter();
+        return entries.map(|entry| read_entry(folder, &folder.join(MANIFEST), entry, None, &Silent)).collect();
+    }
+    let mut tables = read_back;
+    for (table, entry) in tables.iter_mut().zip(&manifest.tables) {
+        let bad_manifest = |message: &str| ReleaseError::BadManifest {
+            path: folder.join(MANIFEST),
+            message: format!("table '{}': {message}", entry.name),
+        };
+        table.columns.iter_mut().try_for_each(|column| describe(column, entry).map_err(bad_manifest))?;
+        read_hierarchies(table, folder, entry)?;
+    }
+    Ok(tables)
+}
+
 /// Gives a column the role and type that the manifest says.
 fn describe(column: &mut Column, entry: &TableManifest) -> Result<(), &'static str> {
-    let known = &entry.columns[&column.name];
+    let known = entry.columns.get(&column.name).ok_or("a column is missing")?;
     column.role = match known.role.as_str() {
         ColumnManifest::LOWER_BOUND | ColumnManifest::UPPER_BOUND => Role::Quasi,
         role => role.parse().map_err(|()| "a column has an unknown role")?,
@@ -349,8 +382,17 @@ fn describe(column: &mut Column, entry: &TableManifest) -> Result<(), &'static s
     Ok(())
 }
 
-/// Gives quasi columns the hierarchies of their labels, as far as the manifest tells these.
+/// Gives quasi columns the hierarchies of their labels, as far as the manifest tells these. Other columns must not show values
+/// that the manifest says are coded.
 fn read_hierarchies(table: &mut Table, folder: &Path, entry: &TableManifest) -> Result<(), ReleaseError> {
+    for column in table.columns.iter().filter(|column| column.role != Role::Quasi && !column.notation.codes.are_none())
+    {
+        let is_bad: Vec<bool> = (0..column.texts.len() as u32).map(|id| column.value(id).is_none()).collect();
+        if let Some(row) = column.ids.iter().position(|&id| id != NULL && is_bad[id as usize]) {
+            let (file, column) = (entry.file.clone(), column.name.clone());
+            return Err(ReleaseError::Labels { file, column, first_row: row as u64 + 1 });
+        }
+    }
     for column in table.columns.iter_mut().filter(|column| column.role == Role::Quasi) {
         // If a column was written as bounds, the manifest has no entry for it, only for its bounds, and its labels are
         // ranges.
@@ -373,8 +415,16 @@ pub fn read_manifest_of(folder: &Path) -> Result<Manifest, ReleaseError> {
     read_manifest(folder)
 }
 
-/// Reads the file of a released table for the first time, and gives its quasi and sensitive columns the roles and types that the
-/// manifest says. Distinct texts may take up to `most_bytes` of memory.
+/// Which columns of a released table are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReleasedColumns {
+    /// Those of which something is asked: all but plain ones.
+    Asked,
+    /// All of them.
+    All,
+}
+
+/// Reads columns of a released table for the first time, and gives them the roles and types that the manifest says. Distinct texts may take up to `most_bytes` of memory.
 ///
 /// # Errors
 /// As [`read_release`].
@@ -382,7 +432,7 @@ pub fn count_released(
     folder: &Path,
     manifest: &Manifest,
     entry: &TableManifest,
-    most_bytes: u64,
+    (columns, most_bytes): (ReleasedColumns, u64),
     progress: &dyn Progress,
 ) -> Result<CountedTable, ReleaseError> {
     let path = checked_file(folder, entry)?;
@@ -398,7 +448,7 @@ pub fn count_released(
         return Err(differs("columns"));
     }
     drop(open);
-    let is_counted = |known: &ColumnManifest| known.role != Role::Plain.word();
+    let is_counted = |known: &ColumnManifest| columns == ReleasedColumns::All || known.role != Role::Plain.word();
     let names = entry.columns.iter().filter(|(_, known)| is_counted(known)).map(|(name, _)| name.clone()).collect();
     let mut counted = CountedTable::count(&path, &options, &names, most_bytes, progress)?;
     if counted.n_rows != entry.rows_out {
@@ -438,9 +488,12 @@ fn bounded(table: &Table, position: usize, entry: &TableManifest) -> Result<Opti
         (Some(ColumnManifest::LOWER_BOUND), Some(ColumnManifest::UPPER_BOUND)) => {
             let [low, high] = [position, position + 1].map(|position| &table.columns[position].name);
             let name = low.strip_suffix("_lo").filter(|name| bound_names(name)[1] == *high);
-            name.map(|name| Some(name.to_owned())).ok_or("two bounds have names that don't belong together")
+            name.map(|name| Some(name.to_owned()))
+                .ok_or("two columns of bounds don't have the same name before '_lo' and '_hi'")
         }
-        (Some(ColumnManifest::LOWER_BOUND | ColumnManifest::UPPER_BOUND), _) => Err("a bound has no partner"),
+        (Some(ColumnManifest::LOWER_BOUND | ColumnManifest::UPPER_BOUND), _) => {
+            Err("a column of bounds lacks the other bound beside it")
+        }
         _ => Ok(None),
     }
 }

@@ -76,6 +76,12 @@ impl StreamedTable {
         if table_spec.file.as_os_str() == "-" {
             return Err(fail(vec![ReadError::ReadOnce]));
         }
+        let changed = table_spec.columns.iter().filter(|column| !column.transform.is_nothing());
+        let refused: Vec<ReadError> =
+            changed.map(|column| ReadError::TransformInCells { column: column.name.clone() }).collect();
+        if !refused.is_empty() {
+            return Err(fail(refused));
+        }
         let (open, described) = Described::open(sources, spec, table_spec, progress)?;
         let kept = described.kept.clone();
         let counter =
@@ -121,7 +127,8 @@ impl RowsAgain {
         self.for_each_piece_of(open, progress, fail, take)
     }
 
-    /// Does the same for a file that is open. `fail` makes an error of a problem of the file.
+    /// Does the same as [`RowsAgain::for_each_piece`] for a file that is open already. `fail` turns a problem of the file
+    /// into an error of the caller.
     pub(super) fn for_each_piece_of<E>(
         &mut self,
         open: OpenTable<'_>,
@@ -240,6 +247,11 @@ impl NumberedColumns {
     /// The texts of each column, by number.
     pub(crate) fn texts(&self) -> Vec<kohort_model::Texts> {
         self.values.par_iter().map(|values| values.texts_from(0)).collect()
+    }
+
+    /// The texts of a column from this number on.
+    pub(crate) fn texts_from(&self, column: usize, first: usize) -> kohort_model::Texts {
+        self.values[column].texts_from(first)
     }
 
     /// Columns of one length in which every text occurs, and a null where there is one.

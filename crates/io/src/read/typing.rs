@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_decimal_comma_makes_points_text() {
-        let notation = Notation { decimal_comma: true, date_format: None };
+        let notation = Notation { decimal_comma: true, date_format: None, ..Notation::default() };
         let of = |texts: &[&str]| infer(&texts.iter().collect(), &notation).unwrap().0;
         assert_eq!(of(&["1,5", "2"]), ValueType::Decimal);
         assert_eq!(of(&["1,5", "2.5"]), ValueType::Text);
@@ -211,13 +211,15 @@ mod tests {
 
     #[test]
     fn a_date_format_is_followed_where_it_fits() {
-        let notation = Notation { decimal_comma: false, date_format: Some("%d.%m.%Y".to_owned()) };
+        let notation =
+            Notation { decimal_comma: false, date_format: Some("%d.%m.%Y".to_owned()), ..Notation::default() };
         let of = |texts: &[&str]| infer(&texts.iter().collect(), &notation);
         assert_eq!(of(&["31.12.1999", "1.1.2000"]).unwrap(), (ValueType::Date, notation.clone()));
         assert_eq!(of(&["31.12.1999", "30.02.2000"]).unwrap_err().ids, [1]);
         assert_eq!(of(&["31.12.1999", "unknown"]).unwrap().0, ValueType::Text);
         assert_eq!(of(&["1999-12-31"]).unwrap(), (ValueType::Date, Notation::default()));
-        let with_time = Notation { decimal_comma: false, date_format: Some("%d.%m.%Y %H:%M".to_owned()) };
+        let with_time =
+            Notation { decimal_comma: false, date_format: Some("%d.%m.%Y %H:%M".to_owned()), ..Notation::default() };
         let texts = ["31.12.1999 23:59"].iter().collect();
         assert_eq!(infer(&texts, &with_time).unwrap().0, ValueType::Timestamp);
     }

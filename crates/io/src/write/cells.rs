@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use arrow_schema::DataType;
-use kohort_model::{Cells, NULL, ReleasedTable, Texts};
+use kohort_model::{Cells, Column, NULL, ReleasedTable, Texts};
 
 use super::error::WriteError;
 use crate::bounds::{bound_names, split};
@@ -48,15 +48,10 @@ pub(super) fn file_columns<'a>(
         let name = Cow::Borrowed(column.name.as_str());
         match &column.cells {
             Cells::Recoded { labels, ids } if original.shows_bounds(column) => {
-                let bounds: Option<Vec<_>> = labels.iter().map(|label| split(label, source)).collect();
-                let bounds = bounds.ok_or_else(|| WriteError::NoBounds { column: column.name.clone() })?;
-                let [low, high] = bound_names(&column.name);
-                let (lows, texts) = numbered(bounds.iter().map(|bounds| bounds.map(|(low, _)| low)));
-                let lows = CellIds::Renumbered { ids: CellsOf::Released(ids), numbers: lows };
-                add(low.into(), Kind::Bounds, lows, Some(Cow::Owned(texts)));
-                let (highs, texts) = numbered(bounds.iter().map(|bounds| bounds.map(|(_, high)| high)));
-                let highs = CellIds::Renumbered { ids: CellsOf::Released(ids), numbers: highs };
-                add(high.into(), Kind::Bounds, highs, Some(Cow::Owned(texts)));
+                for ShownBounds { name, numbers, texts } in ShownBounds::both(&column.name, labels, source)? {
+                    let cells = CellIds::Renumbered { ids: CellsOf::Released(ids), numbers };
+                    add(name.into(), Kind::Bounds, cells, Some(Cow::Owned(texts)));
+                }
             }
             Cells::Recoded { labels, ids } => {
                 let (ids, texts) = shown_alone(CellsOf::Released(ids), labels, released.rows.len(), Sorted::AsLabels);
@@ -77,6 +72,29 @@ pub(super) fn file_columns<'a>(
         }
     }
     Ok(columns)
+}
+
+/// The lower or the upper bounds of a column's labels.
+pub(crate) struct ShownBounds {
+    /// The name of their column in the file.
+    pub(crate) name: String,
+    /// For each label the number of its bound, [`NULL`] for a label that stands for anything.
+    pub(crate) numbers: Vec<u32>,
+    pub(crate) texts: Texts,
+}
+
+impl ShownBounds {
+    /// The lower bounds and the upper ones. `source` is the private column.
+    pub(crate) fn both(name: &str, labels: &Texts, source: &Column) -> Result<[ShownBounds; 2], WriteError> {
+        let bounds: Option<Vec<_>> = labels.iter().map(|label| split(label, source)).collect();
+        let bounds = bounds.ok_or_else(|| WriteError::NoBounds { column: name.to_owned() })?;
+        let [low, high] = bound_names(name);
+        let of = |name: String, (numbers, texts): (Vec<u32>, Texts)| ShownBounds { name, numbers, texts };
+        Ok([
+            of(low, numbered(bounds.iter().map(|bounds| bounds.map(|(low, _)| low)))),
+            of(high, numbered(bounds.iter().map(|bounds| bounds.map(|(_, high)| high)))),
+        ])
+    }
 }
 
 /// The distinct texts, and for each given text its number among them.

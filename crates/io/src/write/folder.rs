@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use kohort_model::spec::ReleasedHierarchies;
-use kohort_model::{Cells, Column, CsvManifest, LabelsManifest, Progress, Release, ReleasedTable, Table};
+use kohort_model::{Cells, Column, CsvManifest, LabelsManifest, Manifest, Progress, Release, ReleasedTable, Table};
 use kohort_verify::{Findings, Reading, Verified};
 use serde::Serialize;
 use tempfile::TempDir;
@@ -24,8 +24,8 @@ use super::stream::Target;
 use super::table::{read_back, write_table};
 use crate::cells::remove_abandoned;
 use crate::digest::sha256_of_file;
-use crate::read::{Original, read_listing_file};
-use crate::{ColumnManifests, Format, Private};
+use crate::read::{Original, as_readers_see, read_listing_file};
+use crate::{ColumnManifests, Format, Private, ReleaseError};
 
 /// How a release is written.
 #[derive(Clone, Copy, Debug, Default)]
@@ -123,7 +123,7 @@ fn stage_in_files(
         write_files(create, &release.get().tables, originals, &private.valued(), complete, options.format, progress)
     })?;
     let findings = private.verify_written(&written, release).map_err(WriteError::Changed)?;
-    Ok(partial.staged(files, findings))
+    Ok(partial.staged(files, findings, written))
 }
 
 /// A folder beside the target whose files are not verified yet. Dropping it removes everything.
@@ -148,9 +148,10 @@ impl Partial {
     }
 
     /// The folder with files that the verifier has counted.
-    pub(crate) fn staged(self, files: Vec<WrittenFile>, findings: Findings) -> Staged {
+    /// `read_back` are its tables, if they fit into memory.
+    pub(crate) fn staged(self, files: Vec<WrittenFile>, findings: Findings, read_back: Vec<Table>) -> Staged {
         let Partial { partial, complete, folder, existing } = self;
-        Staged { partial, complete, folder, existing, files, findings }
+        Staged { partial, complete, folder, existing, files, findings, read_back }
     }
 }
 
@@ -164,6 +165,7 @@ pub struct Staged {
     existing: Existing,
     files: Vec<WrittenFile>,
     findings: Findings,
+    read_back: Vec<Table>,
 }
 
 impl Staged {
@@ -175,6 +177,30 @@ impl Staged {
     /// What the verifier counted in the files.
     pub fn findings(&self) -> &Findings {
         &self.findings
+    }
+
+    /// The tables as a reader of this manifest finds them; empty if they don't fit into memory. They are given away, so that
+    /// they need not stay there.
+    ///
+    /// # Errors
+    /// If the manifest does not describe the tables.
+    pub fn read_tables(&mut self, manifest: &Manifest) -> Result<Vec<Table>, ReleaseError> {
+        as_readers_see(std::mem::take(&mut self.read_back), &self.complete, manifest)
+    }
+
+    /// The folder that the files are in until the release has its name. Messages must not name it.
+    pub fn place(&self) -> &Path {
+        &self.complete
+    }
+
+    /// Adds one of [`crate::DOCUMENTS`].
+    ///
+    /// # Errors
+    /// If it can't be written.
+    pub fn add_document(&self, name: &str, text: &str) -> Result<(), WriteError> {
+        let path = self.complete.join(name);
+        fs::write(&path, text).map_err(WriteError::io(&path))?;
+        sync(&path)
     }
 
     /// Adds the manifest, and gives the folder its name.

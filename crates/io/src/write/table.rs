@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Field};
 use kohort_model::spec::CsvSpec;
-use kohort_model::{Cells, ReleasedTable, Silent, Table};
+use kohort_model::{Cells, Column, ReleasedTable, Silent, Table, Texts};
 use kohort_verify::Violation;
 
 use super::cells::file_columns;
@@ -51,7 +51,7 @@ pub(super) fn read_back(
 
 /// Whether cells have types of their own.
 #[derive(Clone, Copy)]
-pub(super) enum Form {
+pub(crate) enum Form {
     /// Cells are texts.
     Texts,
     /// Cells have Arrow's types.
@@ -73,28 +73,43 @@ pub(super) fn labels_again(
         if !original.shows_bounds(column) || !names.eq(&bound_names(&column.name)) {
             continue;
         }
-        let data_type = match form {
-            Form::Texts => DataType::Utf8,
-            Form::Arrow => bound_type(source, original.origin.fields[column.source].as_ref()),
-        };
-        // The type in the file may spell a bound in another way than the release does: `1e-5` for `1e-05`.
-        let spelled: HashMap<(String, String), &str> = labels
-            .iter()
-            .filter_map(|label| {
-                let (low, high) = split(label, source)??;
-                Some(((spelling(low, &data_type), spelling(high, &data_type)), label))
-            })
-            .collect();
-        let separator = source.notation.range_separator(source.value_type);
-        let label_of = |low: &str, high: &str| match spelled.get(&(low.to_owned(), high.to_owned())) {
-            Some(&label) => label.to_owned(),
-            None => label(low, high, separator),
-        };
-        compose(written, position, &column.name, label_of).map_err(|first_row| {
+        let spelled = SpelledLabels::new(labels, source, form, original.origin.fields[column.source].as_ref());
+        compose(written, position, &column.name, |low, high| spelled.label(low, high)).map_err(|first_row| {
             WriteError::Changed(Violation::WrittenCells { column: column.name.clone(), n: 1, first_row }.into())
         })?;
     }
     Ok(())
+}
+
+/// The labels of a column of bounds, by the bounds as a file spells them. Its type may spell a bound in another way than the
+/// release does: `1e-5` for `1e-05`.
+pub(crate) struct SpelledLabels<'a> {
+    by_bounds: HashMap<(String, String), &'a str>,
+    separator: char,
+}
+
+impl<'a> SpelledLabels<'a> {
+    /// `source` is the private column, and `field` what it was read from.
+    pub(crate) fn new(labels: &'a Texts, source: &Column, form: Form, field: Option<&Field>) -> Self {
+        let data_type = match form {
+            Form::Texts => DataType::Utf8,
+            Form::Arrow => bound_type(source, field),
+        };
+        let spelled = |label: &'a str| {
+            let (low, high) = split(label, source)??;
+            Some(((spelling(low, &data_type), spelling(high, &data_type)), label))
+        };
+        let separator = source.notation.range_separator(source.value_type);
+        SpelledLabels { by_bounds: labels.iter().filter_map(spelled).collect(), separator }
+    }
+
+    /// The label of two bounds.
+    pub(crate) fn label(&self, low: &str, high: &str) -> String {
+        match self.by_bounds.get(&(low.to_owned(), high.to_owned())) {
+            Some(&label) => label.to_owned(),
+            None => label(low, high, self.separator),
+        }
+    }
 }
 
 /// The spelling that a type has for the value of a text.

@@ -254,6 +254,7 @@ fn typed_columns_are_typed_and_exotic_ones_are_refused_as_quasi() {
         references: None,
         value_type: None,
         hierarchy: None,
+        transform: kohort_model::Transform::default(),
         requirements: Vec::new(),
         sensitive_to: Vec::new(),
     }));

@@ -20,6 +20,7 @@ pub(crate) fn table_spec(file: &str, names: &[String], csv: CsvSpec) -> TableSpe
         references: None,
         value_type: None,
         hierarchy: None,
+        transform: kohort_model::Transform::default(),
         requirements: Vec::new(),
         sensitive_to: Vec::new(),
     });
@@ -32,6 +33,7 @@ pub(crate) fn table_spec(file: &str, names: &[String], csv: CsvSpec) -> TableSpe
         parent: None,
         orphans: Orphans::Refuse,
         childless: Childless::Refuse,
+        max_rows_left_out: None,
         columns: columns.collect(),
     }
 }
@@ -95,6 +97,7 @@ pub(crate) fn manifest(loaded: &LoadedTable, file: &WrittenFile, k: u64) -> Mani
             steer: None,
             delta_presence: None,
             max_suppressed: 0.0,
+            max_rows_left_out: BTreeMap::new(),
             sensitive: BTreeMap::new(),
         },
         achieved: Achieved {

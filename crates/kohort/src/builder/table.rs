@@ -128,6 +128,30 @@ impl Table {
         self.role(column, "plain")
     }
 
+    /// Rounds the numbers of a column to the nearest multiple of a base, before classes are made.
+    #[must_use]
+    pub fn round(self, column: &str, base: impl Into<Value>) -> Self {
+        self.set_in(column, "round", base)
+    }
+
+    /// Moves the dates of a column to the first day of their `month`, `quarter`, `year` or `decade`, before classes are made.
+    #[must_use]
+    pub fn truncate(self, column: &str, period: &str) -> Self {
+        self.set_in(column, "truncate", period)
+    }
+
+    /// Codes values of this bound or more as `>= bound`, before classes are made.
+    #[must_use]
+    pub fn top(self, column: &str, bound: impl Into<Value>) -> Self {
+        self.set_in(column, "top", bound)
+    }
+
+    /// Codes values of this bound or less as `<= bound`, before classes are made.
+    #[must_use]
+    pub fn bottom(self, column: &str, bound: impl Into<Value>) -> Self {
+        self.set_in(column, "bottom", bound)
+    }
+
     /// A column that is not released.
     #[must_use]
     pub fn drop(self, column: &str) -> Self {

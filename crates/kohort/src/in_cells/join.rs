@@ -44,7 +44,7 @@ pub(super) fn join_unreachable(
     }
     while !open.is_empty() {
         let Some(mut last) = groups.pop() else {
-            // Not even all cells together: the partitioner tells why.
+            // The requirement can't be reached even in all cells together. The partitioner will say why.
             groups.push(std::mem::take(&mut open));
             break;
         };

@@ -95,7 +95,7 @@ impl FileReading {
     }
 
     fn find_decimal_sign(&mut self) {
-        let comma = Notation { decimal_comma: true, date_format: None };
+        let comma = Notation { decimal_comma: true, date_format: None, ..Notation::default() };
         let types = |notation: &Notation| -> Vec<ValueType> {
             self.table.columns.iter().map(|column| infer_type(&column.texts, notation)).collect()
         };

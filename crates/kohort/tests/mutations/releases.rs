@@ -6,8 +6,8 @@ use std::path::Path;
 
 use kohort::Job;
 use kohort_io::{
-    CellForm, Compression, Existing, Format, LoadedTables, Private, WriteOptions, load, load_registers, load_tables,
-    stage,
+    CellForm, Compression, DOCUMENTS, Existing, Format, LoadedTables, Private, WriteOptions, load, load_registers,
+    load_tables, stage,
 };
 use kohort_model::{
     Audiences, Cells, Column, JoinedRegister, Release, ReleasedColumn, ReleasedTable, Requirement, Role, Schema,
@@ -296,7 +296,18 @@ enum Originals {
 }
 
 impl Released {
+    /// A release without its documents. These repeat what the manifest and the tables say, so each change of those would also
+    /// be found by them, even where nothing else finds it.
     pub(super) fn make(kind: &Kind) -> Released {
+        let released = Released::with_documents(kind);
+        for name in DOCUMENTS {
+            fs::remove_file(released.folder().join("out").join(name)).unwrap();
+        }
+        released
+    }
+
+    /// A release as it is written.
+    pub(super) fn with_documents(kind: &Kind) -> Released {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in kind.files {
             fs::write(folder.path().join(name), text).unwrap();

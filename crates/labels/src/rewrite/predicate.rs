@@ -35,7 +35,7 @@ impl Polarity {
         }
     }
 
-    /// Flipped if a comparison is negated itself.
+    /// The polarity inside of a predicate that may be negated, such as NOT BETWEEN: a negation flips it.
     fn of(self, negated: bool) -> Polarity {
         if negated { self.flipped() } else { self }
     }

@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::hierarchy::{DateLevel, MaskSide};
-use crate::{Notation, ValueType};
+use crate::{Codes, Notation, ValueType};
 
 /// How a CSV file is read. The first line names the columns, lines end with LF, and cells are quoted as in RFC 4180.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +49,18 @@ pub struct ColumnManifest {
     /// The `strftime` format of dates and timestamps, if they are not written as in ISO 8601.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub date_format: Option<String>,
+    /// The bound from which values are coded as `>= bound`, as the cells spell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top: Option<String>,
+    /// The bound up to which values are coded as `<= bound`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bottom: Option<String>,
+    /// The number to whose multiples values were rounded before classes were made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounded: Option<String>,
+    /// The period to whose first day dates were moved before classes were made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truncated: Option<DateLevel>,
     /// What the labels of a generalized column stand for. Absent in releases of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<LabelsManifest>,
@@ -73,6 +85,10 @@ impl ColumnManifest {
             compared_as: None,
             decimal: None,
             date_format: None,
+            top: None,
+            bottom: None,
+            rounded: None,
+            truncated: None,
             labels: None,
         }
     }
@@ -85,12 +101,18 @@ impl ColumnManifest {
             ValueType::Date | ValueType::Timestamp => self.date_format.clone_from(&notation.date_format),
             ValueType::Integer | ValueType::Text | ValueType::Boolean => {}
         }
+        self.top.clone_from(&notation.codes.top);
+        self.bottom.clone_from(&notation.codes.bottom);
         self
     }
 
-    /// How numbers and dates are spelled.
+    /// How numbers and dates are spelled, and the ends of the column are coded.
     pub fn notation(&self) -> Notation {
-        Notation { decimal_comma: self.decimal == Some(','), date_format: self.date_format.clone() }
+        Notation {
+            decimal_comma: self.decimal == Some(','),
+            date_format: self.date_format.clone(),
+            codes: Codes { top: self.top.clone(), bottom: self.bottom.clone() },
+        }
     }
 }
 
@@ -148,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_column_is_read_back_as_it_was_written_and_defaults_are_not_said() {
-        let german = Notation { decimal_comma: true, date_format: Some("%d.%m.%Y".to_owned()) };
+        let german = Notation { decimal_comma: true, date_format: Some("%d.%m.%Y".to_owned()), ..Notation::default() };
         let mut column = ColumnManifest::new("quasi", "date").spelled(ValueType::Date, &german);
         column.labels = Some(LabelsManifest::Dates { levels: vec![DateLevel::Month, DateLevel::Decade] });
         let json = serde_json::to_string(&column).unwrap();

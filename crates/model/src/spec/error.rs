@@ -70,7 +70,7 @@ pub enum SpecErrorKind {
     /// Two names of one requirement.
     #[error("l and p are two names of the same requirement")]
     LAndP,
-    /// Leftovers are to be suppressed, but nobody may be.
+    /// Persons who fit into no class are to be left out, but the spec does not allow that anybody is left out.
     #[error("\"suppress\" needs a max_suppressed above 0")]
     SuppressWithoutLimit,
     /// Blocks of persons, but no column that names the person.
@@ -94,6 +94,24 @@ pub enum SpecErrorKind {
     /// A type or hierarchy on a column that is neither quasi nor sensitive.
     #[error("a column that is {role} is not generalized, so it takes neither a type nor a hierarchy")]
     NotGeneralized { role: Role },
+    /// Two ways of making cells coarser.
+    #[error("a column is rounded or truncated, not both")]
+    RoundAndTruncate,
+    /// A change of cells that are not released.
+    #[error("cells of a column that is {role} can't be changed: they are not released, or join tables")]
+    TransformOnRole { role: Role },
+    /// A change that is not defined for the type of the column.
+    #[error("'{key}' does not fit a column of type {value_type}")]
+    TransformOnType { key: &'static str, value_type: ValueType },
+    /// Coded values in a column whose labels are made by a rule.
+    #[error("'{key}' can't be combined with a hierarchy that is made by rule")]
+    CodeWithRule { key: &'static str },
+    /// Changed cells in a table that is compared with a register.
+    #[error("changes of cells are not available with registers, whose cells would have to be changed alike")]
+    TransformWithRegisters,
+    /// A bound by quantile in a table whose rows are not persons.
+    #[error("a bound by quantile is not available in a child table, because its rows don't say whose they are")]
+    QuantileInChild,
     /// A distance with nothing to measure.
     #[error("a distance is given without t")]
     DistanceWithoutT,
@@ -164,6 +182,9 @@ pub enum SpecErrorKind {
     /// A setting for orphans in a table without a parent.
     #[error("the table has no parent, so none of its rows is an orphan")]
     OrphansWithoutParent,
+    /// A limit on rows left out in a table of persons.
+    #[error("the table has no parent, so its rows are persons and not rows that find no partner")]
+    RowsLeftOutOfPersons,
     /// A setting for childless persons in a table that is not a table of persons with children.
     #[error("{reason}, so none of its rows is a person without children")]
     ChildlessElsewhere { reason: &'static str },
@@ -312,6 +333,20 @@ impl SpecErrorKind {
             SpecErrorKind::NotGeneralized { .. } => {
                 "give the column role \"quasi\" or \"sensitive\", or take type and hierarchy out"
             }
+            SpecErrorKind::RoundAndTruncate => "keep round for numbers, truncate for dates",
+            SpecErrorKind::TransformOnRole { .. } => {
+                "take it out, or give the column role \"quasi\", \"sensitive\" or \"plain\""
+            }
+            SpecErrorKind::TransformOnType { .. } => {
+                "round is for numbers, truncate for dates, top and bottom for numbers, dates and timestamps"
+            }
+            SpecErrorKind::CodeWithRule { .. } => {
+                "take the hierarchy out, so that the column is released as ranges; or name a file with leaves such as '>= 120'"
+            }
+            SpecErrorKind::TransformWithRegisters => {
+                "change the cells of both files beforehand, or release without a register"
+            }
+            SpecErrorKind::QuantileInChild => "name the bound by its value, for example top = 120",
             SpecErrorKind::DistanceWithoutT => "add for example t = 0.2, or take the distance out",
             SpecErrorKind::DistanceWithoutHierarchy => {
                 "add for example hierarchy = \"disease.csv\", or use distance \"equal\" or \"ordered\""
@@ -352,6 +387,9 @@ impl SpecErrorKind {
             }
             SpecErrorKind::PersonsWithoutKey => "add for example key = \"doctor_id\"",
             SpecErrorKind::OrphansWithoutParent => "take orphans out, or name the table's parent",
+            SpecErrorKind::RowsLeftOutOfPersons => {
+                "take max_rows_left_out out; max_suppressed limits how many persons may be left out"
+            }
             SpecErrorKind::ChildlessElsewhere { .. } => "take childless out; a row of a child table needs no children",
             SpecErrorKind::AlgorithmForOther { .. } => "algorithm = \"auto\" picks one that fits",
             SpecErrorKind::AudienceNotQuasi { .. } => "give it role \"quasi\", or take it out of the audience",

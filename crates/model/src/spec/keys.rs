@@ -11,6 +11,7 @@ pub(super) const TOP: &[&str] = &[
     "k",
     "preset",
     "algorithm",
+    "effort",
     "max_suppressed",
     "leftovers",
     "order",
@@ -43,6 +44,7 @@ pub(super) const TABLE: &[&str] = &[
     "parent",
     "orphans",
     "childless",
+    "max_rows_left_out",
     "columns",
 ];
 pub(super) const PARENT: &[&str] = &["table", "foreign_key"];
@@ -51,6 +53,10 @@ pub(super) const COLUMN: &[&str] = &[
     "references",
     "type",
     "hierarchy",
+    "round",
+    "truncate",
+    "top",
+    "bottom",
     "sensitive_to",
     "l",
     "p",
@@ -67,6 +73,9 @@ pub(super) const COLUMN: &[&str] = &[
 pub(super) const REQUIREMENTS: &[&str] =
     &["l", "p", "entropy_l", "recursive_cl", "t", "distance", "alpha", "beta", "enhanced_beta"];
 pub(super) const HIERARCHY: &[&str] = &["steps", "mask", "dates", "edges"];
+/// The keys that change cells before classes are made.
+pub(super) const TRANSFORM: &[&str] = &["round", "truncate", "top", "bottom"];
+pub(super) const QUANTILE: &[&str] = &["quantile"];
 pub(super) const MONDRIAN: &[&str] = &["cuts", "choose"];
 pub(super) const DATAFLY: &[&str] = &["block"];
 pub(super) const FULL_DOMAIN: &[&str] = &["objective"];
@@ -95,6 +104,12 @@ pub(super) const DECIMALS: &[(&str, char)] = &[(".", '.'), (",", ',')];
 pub(super) const MASKS: &[(&str, MaskSide)] = &[("right", MaskSide::Right), ("left", MaskSide::Left)];
 pub(super) const DATE_LEVELS: &[(&str, DateLevel)] = &[
     ("day", DateLevel::Day),
+    ("month", DateLevel::Month),
+    ("quarter", DateLevel::Quarter),
+    ("year", DateLevel::Year),
+    ("decade", DateLevel::Decade),
+];
+pub(super) const PERIODS: &[(&str, DateLevel)] = &[
     ("month", DateLevel::Month),
     ("quarter", DateLevel::Quarter),
     ("year", DateLevel::Year),

@@ -12,6 +12,7 @@ mod column;
 mod links;
 mod section;
 mod table;
+mod transform;
 
 use std::path::PathBuf;
 
@@ -66,6 +67,7 @@ fn read_spec<'s>(reader: &mut Reader<'_>, document: &'s DeTable<'s>) -> Spec {
     let algorithms: Vec<(&'static str, Algorithm)> =
         Algorithm::ALL.iter().map(|&algorithm| (algorithm.word(), algorithm)).collect();
     let algorithm = reader.word(&top, "algorithm", &algorithms).unwrap_or(Algorithm::Auto);
+    let effort = reader.whole(&top, "effort", 1..=1000, "a whole number from 1 to 1000").unwrap_or(1) as u32;
     let max_suppressed = reader.number(&top, "max_suppressed", Bounds::ZeroToOne);
     let leftovers = reader.word(&top, "leftovers", keys::LEFTOVERS).unwrap_or(Leftovers::Merge);
     let nobody_may_be_left_out = max_suppressed == Some(0.0) || !top.has("max_suppressed");
@@ -92,6 +94,7 @@ fn read_spec<'s>(reader: &mut Reader<'_>, document: &'s DeTable<'s>) -> Spec {
     if top.has("registers") && order == Order::Input {
         reader.note(&reader.place_of(&top, "order"), SpecErrorKind::OrderWithRegister);
     }
+    transform::check_places(reader, &tables, !registers.is_empty());
     let register = links::read_register_use(reader, &top, &registers);
     let delta_presence = read_delta_presence(reader, &top);
     if delta_presence.is_some() && register.release == RegisterRows::Microdata {
@@ -103,6 +106,7 @@ fn read_spec<'s>(reader: &mut Reader<'_>, document: &'s DeTable<'s>) -> Spec {
     Spec {
         k,
         algorithm,
+        effort,
         max_suppressed: max_suppressed.unwrap_or(0.0),
         leftovers,
         order,

@@ -33,6 +33,7 @@ mod tests {
             ("/$defs/table/properties/parent", keys::PARENT),
             ("/$defs/column", keys::COLUMN),
             ("/$defs/hierarchy", keys::HIERARCHY),
+            ("/$defs/bound/anyOf/1", keys::QUANTILE),
             ("/$defs/audience", keys::AUDIENCE),
             ("/$defs/coalition", keys::COALITION),
             ("/$defs/requirements", keys::REQUIREMENTS),
@@ -89,6 +90,7 @@ mod tests {
             ("/$defs/role", Role::ALL.iter().map(|role| role.word()).collect()),
             ("/$defs/column/properties/type", ValueType::ALL.iter().map(|known| known.word()).collect()),
             ("/$defs/column/properties/distance", words(keys::DISTANCES)),
+            ("/$defs/column/properties/truncate", words(keys::PERIODS)),
             ("/$defs/hierarchy/properties/mask", words(keys::MASKS)),
             ("/$defs/hierarchy/properties/dates/items", words(keys::DATE_LEVELS)),
         ];

@@ -152,7 +152,7 @@ impl Held {
         Held { state }
     }
 
-    /// The number of threads that compute it.
+    /// The number of threads that compute the function now.
     pub(crate) fn n_held(&self) -> usize {
         self.state.0.lock().unwrap().n_held
     }

@@ -125,8 +125,8 @@ impl ImportError {
                 format!("import a TOML file that says p3p = \"{file}\", a k, and under [retention] {name} = 365")
             }
             ImportFault::SameColumn { .. } => {
-                "purpose, recipient, k, sa_level and others are columns of every table of choices: rename the one of the \
-                 policy or of the persons, for P3P under [data]"
+                "every table of choices has columns for purpose, recipient, k, sa_level and others: give the policy's column or \
+                 the column of persons another name; for P3P under [data]"
                     .to_owned()
             }
             ImportFault::Empty => "write a [[policy]], or p3p = \"policy.xml\"".to_owned(),

@@ -71,8 +71,8 @@ pub(crate) enum FromChanges {
     Unknown,
 }
 
-/// Compares two versions as a reader of both does who sees which rows are new. Such a reader tells persons whose values
-/// changed apart from persons whose values did not.
+/// Compares two versions as their reader can, who sees which rows are new. Such a reader can tell apart persons whose
+/// values changed and persons whose values did not.
 pub(crate) fn fewer_by_changes(earlier: &Version, version: &Version) -> FromChanges {
     if earlier.fingerprint == version.fingerprint && version.fingerprint.counts_all_changes() {
         return FromChanges::Nothing;

@@ -198,6 +198,8 @@ impl TablesJob {
                     "parent = {{ table = \"{table}\", foreign_key = \"{foreign_key}\" }}\norphans = \"drop\"\n"
                 );
             }
+            spec +=
+                &of_spec.max_rows_left_out.map_or_else(String::new, |share| format!("max_rows_left_out = {share:?}\n"));
             spec += if of_spec.childless == Childless::Keep { "childless = \"keep\"\n" } else { "" };
             spec += &format!("[tables.{name}.columns]\n");
             let files_of_table = format!("{name}-");

@@ -108,7 +108,13 @@ fn compare(judged: &mut Judged, way: &str, found: &Findings, n_persons: usize) {
 /// The release as its file is read back.
 fn file_of(table: &Table, done: &Anonymized) -> Table {
     let schema = Schema {
-        tables: vec![SchemaTable { name: table.name.clone(), key: None, parent: None, references: Vec::new() }],
+        tables: vec![SchemaTable {
+            name: table.name.clone(),
+            key: None,
+            parent: None,
+            references: Vec::new(),
+            max_rows_left_out: None,
+        }],
     };
     as_read(&done.release, std::slice::from_ref(table), &schema).0.remove(0)
 }

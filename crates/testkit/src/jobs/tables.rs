@@ -213,6 +213,12 @@ fn recount_rows(judged: &mut Judged, job: &TablesJob, done: &AnonymizedTables, (
             format!("{gone} persons of {} are left out, which is more than allowed", job.tables[root].name)
         });
     }
+    for ((asked, private), released) in job.spec.tables.iter().zip(&job.tables).zip(&done.release.tables) {
+        let (gone, limit) = (private.n_rows - released.rows.len(), asked.max_rows_left_out);
+        judged.holds(limit.is_none_or(|limit| gone as f64 <= limit * private.n_rows as f64 + 1e-9), || {
+            format!("{gone} of {} rows of {} are left out, which is more than allowed", private.n_rows, private.name)
+        });
+    }
 }
 
 /// Verifies the release in memory, its files read back, the files alone, and the files against the private tables.
@@ -257,12 +263,19 @@ pub fn judge_refused_tables(job: &TablesJob, error: &AnonymizeError) -> Judged {
             | AnonymizeError::TooFrequent { .. }
             | AnonymizeError::NoQuasiColumn
             | AnonymizeError::Unreachable { .. }
-    );
+    ) || is_beyond_a_limit(job, error);
     let mut judged = Judged::refused(error, can_be_released(job, error));
     if !is_reason {
         judged.fault(FaultKind::RefusedWithoutNeed, error.to_string());
     }
     judged
+}
+
+/// Whether a release is refused because it would leave out more rows than a limit of the spec allows.
+fn is_beyond_a_limit(job: &TablesJob, error: &AnonymizeError) -> bool {
+    let AnonymizeError::RowsLeftOut { table, n_left_out, n_rows, limit } = error else { return false };
+    let asked = job.spec.tables.iter().find(|asked| asked.name == *table).and_then(|asked| asked.max_rows_left_out);
+    asked == Some(*limit) && *n_left_out as f64 > limit * *n_rows as f64
 }
 
 /// Whether brute force finds a release; `None` if there are too many possible releases to try all of them. A release
@@ -271,6 +284,10 @@ fn can_be_released(job: &TablesJob, error: &AnonymizeError) -> Option<Verdict> {
     if *error == AnonymizeError::NoQuasiColumn {
         let has_quasi = |table: &Table| !table.with_role(Role::Quasi).is_empty();
         return Some(if job.tables.iter().all(has_quasi) { Verdict::Holds } else { Verdict::Fails });
+    }
+    // Whether other classes would leave out fewer rows is not tried.
+    if is_beyond_a_limit(job, error) {
+        return None;
     }
     let roots = job.schema.roots();
     if roots.iter().any(|&root| job.tables[root].n_rows > FEW_PERSONS) {

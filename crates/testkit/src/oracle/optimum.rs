@@ -2,7 +2,8 @@
 //! partition of its rows.
 //!
 //! # Cost
-//! the Bell number of the rows, times 2 to their number if persons may be left out: at most seven rows
+//! The number of partitions of the rows, their Bell number; if persons may be left out, that of each set of rows. So there may
+//! be at most seven rows.
 
 use kohort_model::{Column, Hierarchy, Requirement, Role, Table, Value};
 

@@ -315,6 +315,7 @@ pub fn as_read(release: &Release, originals: &[Table], schema: &Schema) -> (Vec<
                 column: position(at, reference.column).expect("references are released"),
             })
             .collect(),
+        max_rows_left_out: noted.max_rows_left_out,
     };
     let schema = Schema { tables: schema.tables.iter().enumerate().map(schema_table).collect() };
     (tables, schema)

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::count::N_SMALLEST;
 use crate::count::requirement::Worst;
 use crate::{Findings, SensitiveFindings, Violation};
 
@@ -19,7 +18,7 @@ pub fn joined_findings(parts: Vec<Findings>) -> Option<Findings> {
         joined.classes += part.classes;
         joined.k = joined.k.min(part.k);
         joined.unique_persons += part.unique_persons;
-        joined.smallest_classes = smallest(&joined.smallest_classes, &part.smallest_classes);
+        joined.class_sizes = sizes_of_both(&joined.class_sizes, &part.class_sizes);
         joined.highest_risk = joined.highest_risk.max(part.highest_risk);
         joined.sensitive = joined.sensitive.into_iter().zip(part.sensitive).map(worst).collect();
         part.unmet.into_iter().for_each(|violation| add_unmet(&mut joined.unmet, violation));
@@ -57,12 +56,12 @@ fn add_unmet(all: &mut Vec<Violation>, violation: Violation) {
     all.push(violation);
 }
 
-fn smallest(some: &[(u64, u64)], others: &[(u64, u64)]) -> Vec<(u64, u64)> {
+fn sizes_of_both(some: &[(u64, u64)], others: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut n_classes: BTreeMap<u64, u64> = BTreeMap::new();
     for (size, n) in some.iter().chain(others) {
         *n_classes.entry(*size).or_default() += n;
     }
-    n_classes.into_iter().take(N_SMALLEST).collect()
+    n_classes.into_iter().collect()
 }
 
 /// The worse of two in each measure.

@@ -14,7 +14,7 @@ use crate::count::cells::CellIds;
 use crate::count::grouping::Classes;
 use crate::count::learned::{QuasiLabels, Source};
 use crate::count::roll::{OwnK, Roll};
-use crate::count::{N_SMALLEST, count_classes, meet_all};
+use crate::count::{count_classes, meet_all};
 use crate::{AudienceFindings, Findings, LearnedFindings, SensitiveFindings, Skipped, Violation, Violations};
 
 impl Perspective {
@@ -25,10 +25,10 @@ impl Perspective {
 
     /// The findings of this perspective. Moves its unmet requirements to `unmet`.
     fn findings(&self, found: Findings, learned: Vec<LearnedFindings>, unmet: &mut Vec<Violation>) -> AudienceFindings {
-        let Findings { classes, k, unique_persons, average_risk, sensitive, unmet: failed, .. } = found;
+        let Findings { classes, k, unique_persons, average_risk, class_sizes, sensitive, unmet: failed, .. } = found;
         unmet.extend(failed.into_iter().map(|violation| self.whose.blame(violation)));
         let audience = self.whose.name().to_owned();
-        AudienceFindings { audience, classes, k, unique_persons, average_risk, sensitive, learned }
+        AudienceFindings { audience, classes, k, unique_persons, average_risk, class_sizes, sensitive, learned }
     }
 }
 
@@ -127,13 +127,13 @@ impl Perspectives {
         found: Vec<(Findings, Vec<LearnedFindings>)>,
         together: Vec<(Findings, Vec<LearnedFindings>)>,
     ) -> Findings {
-        let mut smallest_classes: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut class_sizes: BTreeMap<u64, u64> = BTreeMap::new();
         let mut sensitive: Vec<SensitiveFindings> = Vec::new();
         let mut unmet = Vec::new();
         let mut audiences = Vec::with_capacity(found.len());
         for (perspective, (found, learned)) in self.each.iter().zip(found) {
-            for &(size, n_classes) in &found.smallest_classes {
-                *smallest_classes.entry(size).or_default() += n_classes;
+            for &(size, n_classes) in &found.class_sizes {
+                *class_sizes.entry(size).or_default() += n_classes;
             }
             // Every perspective measures the same columns in the same order.
             meet_all(&mut sensitive, found.sensitive.clone());
@@ -148,7 +148,7 @@ impl Perspectives {
         Findings {
             k,
             unique_persons: audiences.iter().map(|audience| audience.unique_persons).max().unwrap_or(0),
-            smallest_classes: smallest_classes.into_iter().take(N_SMALLEST).collect(),
+            class_sizes: class_sizes.into_iter().collect(),
             highest_risk: 1.0 / k as f64,
             average_risk: audiences.iter().map(|audience| audience.average_risk).fold(0.0, f64::max),
             sensitive,

@@ -52,10 +52,27 @@ pub(crate) struct LossSums {
 impl LossSums {
     /// The sums of a table, given as pairs of a released and a private quasi column.
     pub(crate) fn of(quasi: &[(&Column, &Column)], n_released: usize, n_private: usize) -> Self {
+        let shown = |public: &Column| {
+            let mut n_of_label = vec![0u64; public.texts.len()];
+            public.ids.iter().filter(|&&id| id != NULL).for_each(|&id| n_of_label[id as usize] += 1);
+            n_of_label
+        };
+        let n_of_labels: Vec<Vec<u64>> = quasi.iter().map(|(public, _)| shown(public)).collect();
+        let columns = quasi.iter().zip(&n_of_labels);
+        let columns = columns.map(|(&(public, private), n_of_label)| (&public.texts, n_of_label.as_slice(), private));
+        Self::of_labels(columns, n_released as u64, n_private as u64)
+    }
+
+    /// The sums of a table, given for each quasi column by its labels, how many rows show each label, and the private column.
+    pub(crate) fn of_labels<'a>(
+        quasi: impl Iterator<Item = (&'a Texts, &'a [u64], &'a Column)>,
+        n_released: u64,
+        n_private: u64,
+    ) -> Self {
         let left_out = n_private.saturating_sub(n_released) as f64;
         let mut sums = LossSums { n_rows: n_private as f64, ..LossSums::default() };
-        for &(public, private) in quasi {
-            let (lm, ncp) = sum_of_cells(&public.texts, &public.ids, private);
+        for (labels, n_of_label, private) in quasi {
+            let (lm, ncp) = sum_of_cells(labels, n_of_label, private);
             sums.columns.push((private.name.clone(), lm + left_out));
             sums.ncp += ncp + left_out;
         }
@@ -133,10 +150,8 @@ impl PersonSums {
     }
 }
 
-/// The sums of LM and NCP over cells, given by their labels.
-fn sum_of_cells(labels: &Texts, ids: &[u32], private: &Column) -> (f64, f64) {
-    let mut n_of_label = vec![0u64; labels.len()];
-    ids.iter().filter(|&&id| id != NULL).for_each(|&id| n_of_label[id as usize] += 1);
+/// The sums of LM and NCP over cells, given by their labels and how many cells show each.
+fn sum_of_cells(labels: &Texts, n_of_label: &[u64], private: &Column) -> (f64, f64) {
     let scale = Scale::of(private);
     let of_label = |id: usize| {
         let (lm, ncp) = scale.loss(&Label::read(labels.get(id as u32), private));

@@ -95,7 +95,7 @@ pub(crate) struct OwnK {
 }
 
 impl OwnK {
-    /// Reads a column. A null requires nothing.
+    /// Reads the column of persons' own k. A null asks for nothing.
     pub(crate) fn read(
         column: &Column,
         rows: Option<&[u32]>,

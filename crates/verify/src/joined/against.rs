@@ -26,10 +26,10 @@ use super::crowd::{Boxes, Crowd};
 use super::join::check_join;
 use super::shape::copied_columns;
 use super::together::count_together_against;
+use crate::count::all_sizes;
 use crate::count::cells::CellIds;
 use crate::count::grouping::Classes;
 use crate::count::roll::own_ks;
-use crate::count::smallest;
 use crate::origins::assignment::Network;
 use crate::origins::candidates::PointTree;
 use crate::single::against::concatenated;
@@ -104,7 +104,7 @@ pub fn verify_joined_against(
             findings.k = held;
             findings.unique_persons = origins.held.iter().filter(|&&held| held == 1).count() as u64;
             let sizes: Vec<u32> = origins.held.iter().map(|&held| held.min(u64::from(u32::MAX)) as u32).collect();
-            findings.smallest_classes = smallest(&sizes);
+            findings.class_sizes = all_sizes(&sizes);
             let risk = |class: usize| read.classes.rows(class).len() as f64 / origins.held[class] as f64;
             findings.average_risk = (0..origins.n_classes()).map(risk).sum::<f64>() / findings.rows as f64;
         }

@@ -16,7 +16,7 @@ use super::{AskedOfJoin, classes_of};
 use crate::count::cells::CellIds;
 use crate::count::grouping::Classes;
 use crate::count::roll::{Roll, Sensitive, Shares};
-use crate::count::{count, smallest};
+use crate::count::{all_sizes, count};
 use crate::single::written::plain_number;
 use crate::structure::{check_table, no_rows};
 use crate::{Counted, Findings, JoinedFindings, Skipped, Violation, Violations};
@@ -118,7 +118,7 @@ impl<'a> ReadTables<'a> {
             classes: sizes.len() as u64,
             k,
             unique_persons: sizes.iter().filter(|&&size| size == 1).count() as u64,
-            smallest_classes: smallest(&sizes),
+            class_sizes: all_sizes(&sizes),
             highest_risk: 1.0 / k as f64,
             average_risk: sizes.len() as f64 / n_rows as f64,
             sensitive: of_groups.map_or_else(Vec::new, |found| found.sensitive),

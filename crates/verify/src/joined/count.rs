@@ -14,7 +14,7 @@ use super::{AskedOfJoin, CellsOf, Heads, JoinedRows, SensitiveRows, classes_of};
 use crate::count::cells::CellIds;
 use crate::count::grouping::Classes;
 use crate::count::roll::{Roll, Sensitive, Shares, own_ks};
-use crate::count::{count, smallest};
+use crate::count::{all_sizes, count};
 use crate::reading::coverage::Coverage;
 use crate::structure::Places;
 use crate::{Counted, Findings, JoinedFindings, Violation, Violations};
@@ -90,7 +90,7 @@ impl JoinedRows<'_> {
             classes: classes.len() as u64,
             k,
             unique_persons: sizes.iter().filter(|&&size| size == 1).count() as u64,
-            smallest_classes: smallest(&narrow),
+            class_sizes: all_sizes(&narrow),
             highest_risk: 1.0 / k as f64,
             average_risk: risk / n_persons.max(1) as f64,
             sensitive: of_groups.map_or_else(Vec::new, |found| found.sensitive),

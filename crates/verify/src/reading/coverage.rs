@@ -302,13 +302,14 @@ mod tests {
     #[test]
     fn ranges_follow_the_column_s_notation() {
         let mut weights = Column::from_cells("weight", Role::Quasi, [Some("3,5")]).typed(ValueType::Decimal);
-        weights.notation = Notation { decimal_comma: true, date_format: None };
+        weights.notation = Notation { decimal_comma: true, date_format: None, ..Notation::default() };
         assert!(covers(&weights, Some("[3,4;3,6]"), Some("3,5")));
         assert!(!covers(&weights, Some("[3,6;3,7]"), Some("3,5")));
         assert!(!covers(&weights, Some("[3,4]"), Some("3,5")));
 
         let mut births = Column::from_cells("birth", Role::Quasi, [Some("17,03,1984")]).typed(ValueType::Date);
-        births.notation = Notation { decimal_comma: false, date_format: Some("%d,%m,%Y".to_owned()) };
+        births.notation =
+            Notation { decimal_comma: false, date_format: Some("%d,%m,%Y".to_owned()), ..Notation::default() };
         assert!(covers(&births, Some("[01,01,1984,31,12,1984]"), Some("17,03,1984")));
         assert!(!covers(&births, Some("[01,01,1985,31,12,1985]"), Some("17,03,1984")));
     }

@@ -275,7 +275,7 @@ mod tests {
         for bad in ["", "-", "1.", ".5", "1,5", "x", "1e", "--1"] {
             assert_eq!(of(bad, ValueType::Decimal), None, "{bad}");
         }
-        let comma = Notation { decimal_comma: true, date_format: None };
+        let comma = Notation { decimal_comma: true, date_format: None, ..Notation::default() };
         assert_eq!(meaning("12,50", ValueType::Decimal, &comma).as_deref(), Some("125e-1"));
         assert_eq!(meaning("12.50", ValueType::Decimal, &comma), None);
     }
@@ -287,9 +287,9 @@ mod tests {
         {
             assert_eq!(of(same, ValueType::Timestamp), midnight, "{same}");
         }
-        let german = Notation { decimal_comma: false, date_format: Some("%d.%m.%Y".to_owned()) };
+        let german = Notation { decimal_comma: false, date_format: Some("%d.%m.%Y".to_owned()), ..Notation::default() };
         assert_eq!(meaning("17.3.1984", ValueType::Date, &german).map(Cow::into_owned), midnight);
-        let named = Notation { decimal_comma: false, date_format: Some("%d %b %Y".to_owned()) };
+        let named = Notation { decimal_comma: false, date_format: Some("%d %b %Y".to_owned()), ..Notation::default() };
         assert_eq!(meaning("17 Mar 1984", ValueType::Date, &named).map(Cow::into_owned), midnight);
         for bad in ["1984-02-30", "1984-13-01", "1984-03-17T24:00:00", "1984-03-17T10", "1984-03-17T10:00:00+1"] {
             assert_eq!(of(bad, ValueType::Timestamp), None, "{bad}");

@@ -11,7 +11,7 @@ fn column(value_type: ValueType, notation: Notation) -> Column {
 }
 
 fn german() -> Notation {
-    Notation { decimal_comma: true, date_format: Some("%d.%m.%Y".to_owned()) }
+    Notation { decimal_comma: true, date_format: Some("%d.%m.%Y".to_owned()), ..Notation::default() }
 }
 
 /// Asserts which texts are labels, and which values each of them covers.
@@ -138,7 +138,7 @@ fn any_column() -> impl Strategy<Value = (Rule, LabelsManifest, ValueType, Notat
     let steps = prop::sample::select(vec![vec![0.1], vec![0.25, 1.0], vec![0.5, 5.0]]);
     let fractions = (steps, prop::collection::btree_set((-999i64..999, 0u32..3), 1..12), any::<bool>()).prop_map(
         |(steps, numbers, decimal_comma)| {
-            let notation = Notation { decimal_comma, date_format: None };
+            let notation = Notation { decimal_comma, date_format: None, ..Notation::default() };
             let text = |&(mantissa, scale): &(i64, u32)| {
                 Value::Decimal(Decimal { mantissa: mantissa.into(), scale }).spell(&notation).unwrap()
             };
@@ -158,7 +158,7 @@ fn any_column() -> impl Strategy<Value = (Rule, LabelsManifest, ValueType, Notat
     let days = prop::collection::btree_set(-40_000i32..40_000, 1..12);
     let formats = prop::sample::select(vec![None, Some("%d.%m.%Y"), Some("%m/%d/%Y")]);
     let dates = (levels, days, formats).prop_map(|(levels, days, format)| {
-        let notation = Notation { decimal_comma: false, date_format: format.map(str::to_owned) };
+        let notation = Notation { decimal_comma: false, date_format: format.map(str::to_owned), ..Notation::default() };
         let texts = days.iter().map(|&days| Value::Date(days).spell(&notation).unwrap()).collect();
         (Rule::Dates(levels.clone()), LabelsManifest::Dates { levels }, ValueType::Date, notation, texts)
     });

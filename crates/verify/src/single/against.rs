@@ -33,14 +33,15 @@ use crate::count::grouping::Classes;
 use crate::count::learned::Source;
 use crate::count::loss::{LossSums, PersonSums};
 use crate::count::roll::{Roll, Sensitive, Shares, own_ks, persons_of};
+use crate::reading::coverage::{Coverage, Runs};
 use crate::single::recoding::{ColumnCheck, KeyColumns};
 use crate::structure::{check_table, no_rows, other_name};
 use crate::{Asked, Counted, Findings, Skipped, Suppressed, SuppressionLimit, Violation, Violations};
-use origins::{Origins, Sides};
+pub(crate) use origins::{Origins, Sides};
 use persons::{Answer, Puzzle, Tracing, trace};
 
 /// How many possible origins are kept in memory at once, for rows with the same copied cells.
-const MAX_CANDIDATES: u64 = 1 << 29;
+pub(crate) const MAX_CANDIDATES: u64 = 1 << 29;
 
 /// Verifies a released table against the private table it is said to come from. `suppressed` is what the release states
 /// to have left out.
@@ -83,8 +84,10 @@ pub fn verify_against<'a>(
         let most = u32::try_from(n_persons).unwrap_or(u32::MAX);
         sizes_for_own_k.iter_mut().for_each(|size| *size = (*size).min(most));
     }
+    let runs = pairs.runs();
     let sides = Sides {
         pairs: &pairs,
+        runs: &runs,
         n_released: released.n_rows,
         n_original: original.n_rows,
         quasi: &quasi,
@@ -249,6 +252,11 @@ impl<'a> Pairs<'a> {
         violations.extend(check.missing());
         pairs
     }
+
+    /// For each quasi column the private values that each label covers.
+    pub(crate) fn runs(&self) -> Vec<Runs> {
+        self.quasi.par_iter().map(|(public, private)| Runs::new(&Coverage::new(private, &public.texts))).collect()
+    }
 }
 
 /// Whether a person has two rows.
@@ -265,7 +273,7 @@ fn n_distinct(persons: &CellIds<'_>, n_rows: usize) -> u64 {
 }
 
 /// Violations if the number left over differs from what the release states.
-fn miscounted(counted: u64, admitted: &[(&'static str, u64)]) -> Vec<Violation> {
+pub(crate) fn miscounted(counted: u64, admitted: &[(&'static str, u64)]) -> Vec<Violation> {
     let wrong = admitted.iter().filter(|&&(_, admitted)| admitted != counted);
     wrong.map(|&(what, admitted)| Violation::SuppressedMiscounted { what, admitted, counted }).collect()
 }
@@ -273,15 +281,23 @@ fn miscounted(counted: u64, admitted: &[(&'static str, u64)]) -> Vec<Violation> 
 /// Released rows that lack an origin, however origins are assigned. A private row can be the origin only of rows whose
 /// class is as large as the own k of its person.
 fn without_origin(origins: &Origins<'_>) -> Option<Violation> {
-    let lacking = |bucket: &origins::Bucket| -> Result<Vec<(usize, u32)>, Violation> {
-        let lacking = origins.network(bucket, MAX_CANDIDATES)?.assign();
+    match lacking(origins, MAX_CANDIDATES) {
+        Err(violation) => Some(violation),
+        Ok(lacking) => origins.lacking(lacking.into_iter()),
+    }
+}
+
+/// Boxes that lack origins, however these are assigned, each with how many.
+///
+/// # Errors
+/// If a box of some bucket has more than `most` candidates.
+pub(crate) fn lacking(origins: &Origins<'_>, most: u64) -> Result<Vec<(usize, u32)>, Violation> {
+    let of_bucket = |bucket: &origins::Bucket| -> Result<Vec<(usize, u32)>, Violation> {
+        let lacking = origins.network(bucket, most)?.assign();
         Ok((bucket.boxes.0..).zip(lacking).filter(|&(_, lacking)| lacking > 0).collect())
     };
-    let lacking: Result<Vec<Vec<(usize, u32)>>, Violation> = origins.buckets.par_iter().map(lacking).collect();
-    match lacking {
-        Err(violation) => Some(violation),
-        Ok(lacking) => origins.lacking(lacking.into_iter().flatten()),
-    }
+    let of_buckets: Result<Vec<Vec<(usize, u32)>>, Violation> = origins.buckets.par_iter().map(of_bucket).collect();
+    Ok(of_buckets?.concat())
 }
 
 /// An own k as a coordinate of a point. No class is as large as the largest coordinate, so capping loses nothing.

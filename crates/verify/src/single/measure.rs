@@ -168,7 +168,7 @@ mod tests {
         // Wards: A has persons 1, 2, 5; B has 3, 4, 6; null has 5.
         assert_eq!((findings.counted, findings.rows, findings.persons), (Counted::Persons, 7, 6));
         assert_eq!((findings.classes, findings.k, findings.unique_persons), (3, 1, 1));
-        assert_eq!(findings.smallest_classes, [(1, 1), (3, 2)]);
+        assert_eq!(findings.class_sizes, [(1, 1), (3, 2)]);
         assert_eq!(findings.highest_risk, 1.0);
         assert!((findings.average_risk - (5.0 / 3.0 + 1.0) / 6.0).abs() < 1e-12);
         let rows = Table { person: None, ..clinic() };
@@ -187,7 +187,7 @@ mod tests {
     fn a_null_is_not_an_empty_text() {
         let column = Column::from_cells("x", Role::Quasi, [None, Some(""), Some("")]);
         let table = Table { name: "t".to_owned(), columns: vec![column], n_rows: 3, person: None };
-        assert_eq!(measure(&table, &[0], &[], &[]).unwrap().smallest_classes, [(1, 1), (2, 1)]);
+        assert_eq!(measure(&table, &[0], &[], &[]).unwrap().class_sizes, [(1, 1), (2, 1)]);
     }
 
     #[test]

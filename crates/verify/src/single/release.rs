@@ -180,7 +180,7 @@ mod tests {
         assert_eq!((findings.rows, findings.persons, findings.classes, findings.k), (6, 5, 2, 2));
         assert_eq!(findings.counted, Counted::Persons);
         assert_eq!(findings.suppressed, Some(Suppressed { rows: 1, persons: 1 }));
-        assert_eq!(findings.smallest_classes, [(2, 1), (3, 1)]);
+        assert_eq!(findings.class_sizes, [(2, 1), (3, 1)]);
         assert_eq!(findings.sensitive[0].l, 2);
         assert!((findings.average_risk - (3.0 / 3.0 + 2.0 / 2.0) / 5.0).abs() < 1e-12);
         assert_eq!(verified.into_inner().tables.len(), 1);

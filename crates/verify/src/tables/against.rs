@@ -5,7 +5,8 @@
 //! Every released person can be given an origin: a private person of their own, such that every released row has a
 //! private row at the same place in that person's tree whose quasi cells it covers and whose sensitive and plain cells
 //! it equals. With these origins, everybody is in a class of at least their own k. As many rows and persons are left
-//! over as the release states, and no more persons than the limit allows. Every requirement holds.
+//! over as the release states, and no more persons, nor rows of a child table, than the limits allow. Every requirement
+//! holds.
 //!
 //! The search is exact: it finds origins if they exist, unless [`Violation::TooManyOrigins`] says that too many pairs
 //! of persons would have to be compared. Rows are joined by their keys. Keys that are kept are also compared like plain
@@ -35,6 +36,7 @@ use crate::count::cells::CellIds;
 use crate::count::grouping::Classes;
 use crate::count::loss::{LossSums, PersonSums};
 use crate::count::roll::OwnK;
+use crate::limit::too_many_rows_left_out;
 use crate::reading::coverage::{Coverage, Runs};
 use crate::single::against::{Pairs, concatenated, narrow};
 use crate::structure::{check_table, other_name};
@@ -104,6 +106,9 @@ pub fn verify_tables_against(released: &[Table], against: &TablesAgainst<'_>) ->
         if shape.is_of_persons(table) {
             admitted.push(("persons", suppressed[table].persons));
             let exceeded = limit.exceeded(counted, original.n_rows as u64);
+            violations.extend(exceeded.map(|violation| violation.in_table(&public.name)));
+        } else if let Some(share) = schema.tables[table].max_rows_left_out {
+            let exceeded = too_many_rows_left_out(counted, original.n_rows as u64, share);
             violations.extend(exceeded.map(|violation| violation.in_table(&public.name)));
         }
         let wrong = admitted.into_iter().filter(|&(_, admitted)| admitted != counted);

@@ -27,6 +27,16 @@ pub fn verify_tables_alone(
     if unused.is_empty() { count(released, &shape, requirements) } else { Err(Violations(unused)) }
 }
 
+/// For each row of released tables, the row of the person table to which it belongs.
+///
+/// # Errors
+/// The faults that make it impossible to join the tables.
+pub fn persons_of_rows(released: &[Table], links: &[ReleasedLink]) -> Result<Vec<Vec<u32>>, Violations> {
+    let shape = Shape::of_links(links, released).map_err(Violations)?;
+    let forest = join_read(released, &shape).map_err(Violations)?;
+    Ok(forest.persons(&shape))
+}
+
 /// Counts tables as if they were released unchanged. References are left out, because with them hardly anybody would
 /// look the same as anybody else.
 ///

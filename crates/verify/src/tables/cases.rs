@@ -81,7 +81,13 @@ fn with_tree(table: &mut Table, column: usize, paths: &str) {
 }
 
 pub(crate) fn schema() -> Schema {
-    let table = |name: &str, key, parent| SchemaTable { name: name.to_owned(), key, parent, references: Vec::new() };
+    let table = |name: &str, key, parent| SchemaTable {
+        name: name.to_owned(),
+        key,
+        parent,
+        references: Vec::new(),
+        max_rows_left_out: None,
+    };
     let hangs = |table, foreign_key| Some(SchemaParent { table, foreign_key });
     Schema {
         tables: vec![

@@ -8,8 +8,8 @@ use super::forest::Forest;
 use super::shape::{Shape, TableShape};
 use super::symmetry;
 use crate::count::cells::CellIds;
+use crate::count::count_classes;
 use crate::count::roll::{OwnK, Roll, Sensitive, Shares};
-use crate::count::{N_SMALLEST, count_classes};
 use crate::{Counted, Findings, ReferenceFindings, TableFindings, Violation, Violations};
 
 /// The rows of one table, to be counted.
@@ -143,7 +143,7 @@ struct Whole {
     persons: u64,
     classes: u64,
     unique_persons: u64,
-    smallest_classes: BTreeMap<u64, u64>,
+    class_sizes: BTreeMap<u64, u64>,
     /// The sum of the risk of all persons.
     risk: f64,
 }
@@ -154,8 +154,8 @@ impl Whole {
         self.persons += findings.persons;
         self.classes += findings.classes;
         self.unique_persons += findings.unique_persons;
-        for &(size, n_classes) in &findings.smallest_classes {
-            *self.smallest_classes.entry(size).or_default() += n_classes;
+        for &(size, n_classes) in &findings.class_sizes {
+            *self.class_sizes.entry(size).or_default() += n_classes;
         }
         self.risk += findings.average_risk * findings.persons as f64;
         let k = findings.k;
@@ -178,14 +178,14 @@ impl Whole {
 
     fn findings(self) -> Findings {
         let rows = self.tables.iter().map(|table| table.rows).sum();
-        let k = self.smallest_classes.keys().next().copied().unwrap_or(0);
+        let k = self.class_sizes.keys().next().copied().unwrap_or(0);
         Findings {
             counted: Counted::Persons,
             persons: self.persons,
             classes: self.classes,
             k,
             unique_persons: self.unique_persons,
-            smallest_classes: self.smallest_classes.into_iter().take(N_SMALLEST).collect(),
+            class_sizes: self.class_sizes.into_iter().collect(),
             highest_risk: 1.0 / k as f64,
             average_risk: self.risk / self.persons as f64,
             unmet: self.unmet,

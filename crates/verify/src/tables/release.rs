@@ -3,8 +3,8 @@
 //! # Guarantee
 //! Each table satisfies everything that [`crate::verify_release`] checks for one table. Every released row joins with
 //! exactly one released row of its parent table, which is its parent in the private tables. If a row is left out, so
-//! are all rows below it. No table leaves out more persons than the limit allows. Every orbit satisfies every
-//! requirement.
+//! are all rows below it. No table leaves out more persons, and no child table more rows, than its limit allows. Every
+//! orbit satisfies every requirement.
 //!
 //! Released keys tell released rows apart, so columns that depend on a key still do.
 
@@ -18,6 +18,7 @@ use super::lineage::Lineage;
 use super::shape::{Reference, Shape, same_count};
 use crate::count::cells::CellIds;
 use crate::count::roll::OwnK;
+use crate::limit::too_many_rows_left_out;
 use crate::single::recoding::{KeyColumns, cells, columns, source_rows};
 use crate::structure::{check_table, other_name, place};
 use crate::{Findings, Suppressed, SuppressionLimit, Verified, Violation, Violations};
@@ -84,7 +85,7 @@ pub fn verify_tables(
         Ok(mut findings) => {
             violations.append(&mut findings.unmet);
             recoded.note_suppressed(&mut findings);
-            violations.extend(recoded.beyond_limit(&findings, limit));
+            violations.extend(recoded.beyond_limit(&findings, schema, limit));
             if violations.is_empty() {
                 recoded.note_removed(&mut findings, &forest, &lineage);
                 return Ok(Verified::attest(release, findings));
@@ -258,11 +259,16 @@ impl<'a> RecodedTables<'a> {
         findings.suppressed = Some(all);
     }
 
-    /// Person tables of which too many persons are left out. Each of their rows is a person.
-    fn beyond_limit(&self, findings: &Findings, limit: SuppressionLimit) -> Vec<Violation> {
+    /// Person tables of which too many persons are left out, and child tables of which too many rows are. Each row of a
+    /// person table is a person.
+    fn beyond_limit(&self, findings: &Findings, schema: &Schema, limit: SuppressionLimit) -> Vec<Violation> {
         let of_table = |(table, original): (usize, &Table)| {
-            let suppressed = findings.tables[table].suppressed.filter(|_| self.shape.is_of_persons(table))?;
-            let violation = limit.exceeded(suppressed.persons, original.n_rows as u64)?;
+            let (suppressed, n_rows) = (findings.tables[table].suppressed?, original.n_rows as u64);
+            let violation = match schema.tables[table].max_rows_left_out {
+                _ if self.shape.is_of_persons(table) => limit.exceeded(suppressed.persons, n_rows)?,
+                Some(share) => too_many_rows_left_out(suppressed.rows, n_rows, share)?,
+                None => return None,
+            };
             Some(violation.in_table(&original.name))
         };
         self.originals.iter().enumerate().filter_map(of_table).collect()

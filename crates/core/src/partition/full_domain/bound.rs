@@ -177,7 +177,7 @@ impl<'a> Evaluator<'a> {
         if failing.n_left_out > self.allowance {
             return None;
         }
-        // Cheap first: with the least levels known so far it may lose too much already.
+        // First a cheap test: with the least levels that are known so far, the partial may lose too much already.
         if self.objective == Objective::Lm && self.lm(&partial.levels, grouping, &failing) > most {
             return None;
         }

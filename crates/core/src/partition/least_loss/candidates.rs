@@ -173,7 +173,7 @@ struct Finder<'g> {
     prices: &'g [f64],
     least_share: f64,
     k: u64,
-    /// How many visits of a row are left, and how many numbers of rows may still be kept.
+    /// How many more times the search may look at a row, and how many more numbers of rows may be kept.
     visits: usize,
     room: usize,
     levels: Vec<usize>,

@@ -16,6 +16,8 @@ pub(super) struct ClassTree<'t> {
     /// Leaves are `n_leaves..2 * n_leaves`, the root is 1, children of `i` are `2 i` and `2 i + 1`.
     n_leaves: usize,
     bounds: Vec<(u32, u32)>,
+    /// The width of each of the bounds.
+    widths: Vec<f64>,
     least_perimeter: Vec<f64>,
     /// How many nodes a search looks at. In many columns bounds prune little, and classes found late are seldom better,
     /// because the search goes to the nearest first.
@@ -32,7 +34,8 @@ impl<'t> ClassTree<'t> {
             bounds[(n_leaves + class) * n_columns..][..n_columns].copy_from_slice(&outline.bounds);
             least_perimeter[n_leaves + class] = outline.perimeter;
         }
-        let mut index = ClassTree { task, n_columns, n_leaves, bounds, least_perimeter, visits };
+        let widths = vec![0.0; bounds.len()];
+        let mut index = ClassTree { task, n_columns, n_leaves, bounds, widths, least_perimeter, visits };
         for node in (1..n_leaves).rev() {
             for child in [2 * node, 2 * node + 1] {
                 let (above, below) = index.bounds.split_at_mut(child * n_columns);
@@ -40,15 +43,36 @@ impl<'t> ClassTree<'t> {
                 index.least_perimeter[node] = index.least_perimeter[node].min(index.least_perimeter[child]);
             }
         }
+        (1..2 * n_leaves).for_each(|node| index.measure(node));
         index
+    }
+
+    /// Finds the widths of a node that is not empty.
+    fn measure(&mut self, node: usize) {
+        let stride = node * self.n_columns..(node + 1) * self.n_columns;
+        for ((width, domain), &(lo, hi)) in
+            self.widths[stride.clone()].iter_mut().zip(self.task.domains).zip(&self.bounds[stride])
+        {
+            if lo <= hi {
+                *width = domain.width(lo, hi);
+            }
+        }
     }
 
     /// Notes that a class has changed. Bounds above a class that has shrunk stay as they are: too wide, never too
     /// narrow; perimeters above one that has grown are too small, never too large.
     pub(super) fn changed(&mut self, class: usize, outline: &Outline) {
-        let mut node = self.n_leaves + class;
+        // A class without rows is skipped, and the bounds above it need not become narrower.
+        let mut node = if outline.weight > 0 { self.n_leaves + class } else { 0 };
         while node >= 1 {
-            unite(&mut self.bounds[node * self.n_columns..][..self.n_columns], &outline.bounds);
+            let bounds = &mut self.bounds[node * self.n_columns..][..self.n_columns];
+            let is_held = bounds.iter().zip(&outline.bounds).all(|(&(lo, hi), of)| lo <= of.0 && of.1 <= hi);
+            if is_held && self.least_perimeter[node] <= outline.perimeter {
+                // Everything above holds it, too.
+                break;
+            }
+            unite(bounds, &outline.bounds);
+            self.measure(node);
             self.least_perimeter[node] = self.least_perimeter[node].min(outline.perimeter);
             node /= 2;
         }
@@ -67,7 +91,8 @@ impl<'t> ClassTree<'t> {
         let task = self.task;
         let cells = task.rows.cells(row);
         let weight = f64::from(task.rows.weight(row));
-        // At least k rows of the class grow by what the row is outside of it, and the row itself loses as much.
+        // Where the row lies outside of a class, the box of the class grows by that. At least k rows of the class and the row
+        // itself then lose as much.
         let rows_paying = f64::from(task.rules.k()) + weight;
         let mut best: Option<(f64, usize)> = None;
         if guess != own && outlines.get(guess).is_some_and(|outline| outline.weight > 0) {
@@ -125,10 +150,11 @@ impl<'t> ClassTree<'t> {
         if cost >= limit {
             return f64::INFINITY;
         }
-        let bounds = &self.bounds[node * self.n_columns..][..self.n_columns];
-        for ((&(lo, hi), &code), domain) in bounds.iter().zip(cells).zip(self.task.domains) {
+        let stride = node * self.n_columns..(node + 1) * self.n_columns;
+        let (bounds, widths) = (&self.bounds[stride.clone()], &self.widths[stride]);
+        for (((&(lo, hi), &width), &code), domain) in bounds.iter().zip(widths).zip(cells).zip(self.task.domains) {
             if code < lo || code > hi {
-                cost += (domain.width(lo.min(code), hi.max(code)) - domain.width(lo, hi)) * rows_paying;
+                cost += (domain.width(lo.min(code), hi.max(code)) - width) * rows_paying;
                 if cost >= limit {
                     return f64::INFINITY;
                 }

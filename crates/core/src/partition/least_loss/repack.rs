@@ -31,7 +31,7 @@ pub(super) struct Search {
     pub(super) steps: usize,
     /// The number of prices from which classes are made.
     pub(super) starts: usize,
-    /// How many visits of a row there are per row while boxes are found.
+    /// The search for boxes may look at rows this many times, multiplied by the number of rows.
     pub(super) visits: usize,
 }
 

@@ -30,7 +30,7 @@ impl PartialOrd for Waiting {
 
 /// Classes of the rows that pay most, and the rows that no box took.
 ///
-/// A box's score is what its rows pay above its cost, for each of them and relative to the cost. `base` is added to the
+/// A box's score is what its rows pay above its cost, divided by their number and by the cost. `base` is added to the
 /// cost, so that boxes that cost almost nothing are not opened before all others.
 pub(super) fn open(task: &Task<'_>, candidates: &Candidates, prices: &[f64], base: f64) -> (Vec<Vec<u32>>, Vec<u32>) {
     let mut picker = Picker::new(task);

@@ -25,7 +25,7 @@ proptest! {
     ) {
         let rows = fold(&cells);
         with_task(&rows, k, |task| {
-            let Ok(classes) = LeastLoss { repack: Repack::Yes }.partition(task) else {
+            let Ok(classes) = LeastLoss { repacks: 1 }.partition(task) else {
                 prop_assert!((cells.len() as u32) < k);
                 return Ok(());
             };
@@ -37,6 +37,22 @@ proptest! {
             prop_assert!(seen.iter().all(|&times| times == 1));
             let mondrian = Mondrian { spec: MondrianSpec::default(), keep_tree: KeepTree::No }.partition(task).unwrap();
             prop_assert!(task.loss(&classes.to_lists()) <= task.loss(&mondrian.to_lists()) + 1e-6);
+            Ok(())
+        })?;
+    }
+}
+
+proptest! {
+    #[test]
+    fn more_repacking_never_loses_more(
+        cells in (1usize..4).prop_flat_map(|n| prop::collection::vec(prop::collection::vec(0..N_CODES, n), 20..150)),
+        k in 1u32..8,
+    ) {
+        let rows = fold(&cells);
+        with_task(&rows, k, |task| {
+            let loss = |repacks: u32| task.loss(&LeastLoss { repacks }.partition(task).unwrap().to_lists());
+            let losses = [0, 1, 2, 5].map(loss);
+            prop_assert!(losses.is_sorted_by(|fewer, more| *more <= fewer + 1e-6), "{losses:?}");
             Ok(())
         })?;
     }
@@ -110,7 +126,7 @@ fn seven_numbers_fall_into_the_classes_that_brute_force_finds() {
     let domains = [Domain::of(&column.typed(ValueType::Integer)).unwrap().0];
     let rules = Rules::k_only(3);
     let task = Task::of_everybody(&rows, &domains, &rules, &Silent);
-    let mut classes = LeastLoss { repack: Repack::Yes }.partition(&task).unwrap().to_lists();
+    let mut classes = LeastLoss { repacks: 1 }.partition(&task).unwrap().to_lists();
     classes.iter_mut().for_each(|class| class.sort_unstable());
     classes.sort();
     // With k = 3 there are two classes at most, and one class of everybody loses more.
@@ -135,7 +151,7 @@ fn threads_do_not_change_the_classes() {
     let rows = fold(&cells);
     let with_threads = |n: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap();
-        pool.install(|| with_task(&rows, 5, |task| LeastLoss { repack: Repack::Yes }.partition(task).unwrap()))
+        pool.install(|| with_task(&rows, 5, |task| LeastLoss { repacks: 1 }.partition(task).unwrap()))
     };
     assert_eq!(with_threads(1), with_threads(8));
 }

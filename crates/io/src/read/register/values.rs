@@ -254,7 +254,7 @@ mod tests {
     fn texts_of_another_notation_are_respelled() {
         let mut private =
             Column::from_cells("weight", Role::Quasi, [Some("12,50"), Some("3")]).typed(ValueType::Decimal);
-        private.notation = Notation { decimal_comma: true, date_format: None };
+        private.notation = Notation { decimal_comma: true, date_format: None, ..Notation::default() };
         let mut values = ColumnValues::new(&private);
         let texts: Texts = ["12.5", "3", "0.25"].into_iter().collect();
         let notation = values.notation_of(&texts).unwrap();

@@ -60,7 +60,7 @@ fn fractions_step_into_half_open_ranges() {
 
 #[test]
 fn a_decimal_comma_moves_the_bounds_apart_by_a_semicolon() {
-    let notation = Notation { decimal_comma: true, date_format: None };
+    let notation = Notation { decimal_comma: true, date_format: None, ..Notation::default() };
     let hierarchy = Rule::Steps(vec![2.5]).make(&["3,14"].iter().collect(), ValueType::Decimal, &notation).unwrap();
     assert_eq!(paths(&hierarchy), ["3,14 [2,5;5) *"]);
 }
@@ -158,7 +158,7 @@ fn dates_rise_from_month_to_decade() {
 
 #[test]
 fn dates_are_read_in_the_columns_notation() {
-    let notation = Notation { decimal_comma: false, date_format: Some("%d.%m.%Y".to_owned()) };
+    let notation = Notation { decimal_comma: false, date_format: Some("%d.%m.%Y".to_owned()), ..Notation::default() };
     let rule = Rule::Dates(vec![DateLevel::Month, DateLevel::Decade]);
     let hierarchy = rule.make(&["17.03.1984"].iter().collect(), ValueType::Date, &notation).unwrap();
     assert_eq!(paths(&hierarchy), ["17.03.1984 1984-03 1980s *"]);

@@ -7,8 +7,9 @@ use toml::de::DeValue;
 use super::super::keys;
 use super::super::{ColumnSpec, HierarchySource, SpecErrorKind};
 use super::section::{Bounds, Entry, Place, Reader, Section, out_of_bounds, understand_word, wrong_kind};
+use super::transform::read_transform;
 use crate::hierarchy::{DateLevel, Rule};
-use crate::{Distance, Requirement, Role, ValueType};
+use crate::{Distance, Requirement, Role, Transform, ValueType};
 
 /// A column as far as it could be read.
 pub(super) struct ColumnDraft {
@@ -20,6 +21,7 @@ pub(super) struct ColumnDraft {
     pub(super) references: Option<(String, Place)>,
     value_type: Option<ValueType>,
     hierarchy: Option<HierarchySource>,
+    pub(super) transform: Transform,
     pub(super) requirements: Vec<Requirement>,
     /// The audiences that must not learn this quasi column, and the place of this setting.
     pub(super) sensitive_to: Vec<String>,
@@ -42,6 +44,7 @@ impl ColumnDraft {
             references: None,
             value_type: None,
             hierarchy: None,
+            transform: Transform::default(),
             requirements: Vec::new(),
             sensitive_to: Vec::new(),
         }
@@ -53,9 +56,11 @@ impl ColumnDraft {
     }
 
     pub(super) fn finish(self) -> Option<ColumnSpec> {
-        let ColumnDraft { name, role, references, value_type, hierarchy, requirements, sensitive_to, .. } = self;
+        let ColumnDraft {
+            name, role, references, value_type, hierarchy, transform, requirements, sensitive_to, ..
+        } = self;
         let references = references.map(|(table, _)| table);
-        Some(ColumnSpec { name, role: role?, references, value_type, hierarchy, requirements, sensitive_to })
+        Some(ColumnSpec { name, role: role?, references, value_type, hierarchy, transform, requirements, sensitive_to })
     }
 }
 
@@ -91,6 +96,7 @@ fn read_details(reader: &mut Reader<'_>, section: &Section<'_>, draft: &mut Colu
     let types: Vec<(&'static str, ValueType)> = ValueType::ALL.iter().map(|&known| (known.word(), known)).collect();
     draft.value_type = reader.word(section, "type", &types);
     draft.hierarchy = read_hierarchy(reader, section);
+    draft.transform = read_transform(reader, section, draft.hierarchy.as_ref(), draft.value_type, draft.role);
     draft.requirements = read_requirements(reader, section, &draft.name, draft.hierarchy.is_some());
     draft.sensitive_to = reader.texts(section, "sensitive_to").unwrap_or_default();
     draft.sensitive_to_place = reader.place_of(section, "sensitive_to");
@@ -103,7 +109,9 @@ fn read_details(reader: &mut Reader<'_>, section: &Section<'_>, draft: &mut Colu
     }
     if !matches!(role, Role::Quasi | Role::Sensitive) {
         for key in ["type", "hierarchy"] {
-            if section.has(key) {
+            // A plain column is typed if its cells are changed.
+            let is_typed = key == "type" && role == Role::Plain && !draft.transform.is_nothing();
+            if section.has(key) && !is_typed {
                 reader.note(&reader.place_of(section, key), SpecErrorKind::NotGeneralized { role });
             }
         }

@@ -31,6 +31,9 @@ pub(super) fn check_parents(reader: &mut Reader<'_>, tables: &[TableDraft]) {
             if let Some(place) = &table.orphans_place {
                 reader.note(place, SpecErrorKind::OrphansWithoutParent);
             }
+            if let Some(place) = &table.max_rows_left_out_place {
+                reader.note(place, SpecErrorKind::RowsLeftOutOfPersons);
+            }
             if let Some(first) = first_root.filter(|&first| first != position && !table.names_persons) {
                 reader.note(&table.place, SpecErrorKind::SecondPersonTable { first: tables[first].name.clone() });
             }

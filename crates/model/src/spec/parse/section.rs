@@ -311,7 +311,7 @@ fn understand_whole(value: &DeValue<'_>) -> Option<i128> {
     }
 }
 
-fn understand_number(value: &DeValue<'_>) -> Option<f64> {
+pub(super) fn understand_number(value: &DeValue<'_>) -> Option<f64> {
     match value {
         DeValue::Integer(_) => understand_whole(value).map(|number| number as f64),
         DeValue::Float(digits) => digits.as_str().parse().ok(),

@@ -8,7 +8,7 @@ use toml::de::DeValue;
 use super::super::keys;
 use super::super::{Childless, CsvSpec, Orphans, ParentSpec, SpecErrorKind, TableSpec};
 use super::column::{ColumnDraft, read_column};
-use super::section::{Entry, Place, Reader, Section, wrong_kind};
+use super::section::{Bounds, Entry, Place, Reader, Section, wrong_kind};
 use crate::Role;
 
 /// A table as far as it could be read, with the places that later checks refer to.
@@ -30,6 +30,8 @@ pub(super) struct TableDraft {
     pub(super) orphans_place: Option<Place>,
     pub(super) childless: Childless,
     pub(super) childless_place: Option<Place>,
+    pub(super) max_rows_left_out: Option<f64>,
+    pub(super) max_rows_left_out_place: Option<Place>,
     pub(super) columns: Vec<ColumnDraft>,
 }
 
@@ -48,6 +50,7 @@ impl TableDraft {
             parent: self.parent,
             orphans: self.orphans,
             childless: self.childless,
+            max_rows_left_out: self.max_rows_left_out,
             columns: self.columns.into_iter().filter_map(ColumnDraft::finish).collect(),
         }
     }
@@ -91,6 +94,8 @@ pub(super) fn read_table<'s>(reader: &mut Reader<'_>, tables: &Section<'s>, entr
         orphans_place: place_if_given(reader, "orphans"),
         childless: reader.word(&section, "childless", keys::CHILDLESS).unwrap_or_default(),
         childless_place: place_if_given(reader, "childless"),
+        max_rows_left_out: reader.number(&section, "max_rows_left_out", Bounds::ZeroToOne),
+        max_rows_left_out_place: place_if_given(reader, "max_rows_left_out"),
         columns,
         place,
     };

@@ -76,7 +76,9 @@ impl Digest {
             (true, false, _) => Some("its tables changed"),
             (false, true, _) => Some("its choices changed"),
             (false, false, true) => Some("its DGHs changed"),
-            (false, false, false) if self.classes != earlier.classes => Some("kohort now makes other classes of it"),
+            (false, false, false) if self.classes != earlier.classes => {
+                Some("this version of kohort divides its rows into other classes")
+            }
             (false, false, false) => None,
         }
     }

@@ -94,7 +94,7 @@ fn a_butterfly_is_k_for_each_audience_and_not_for_both_together() {
     let of_each: Vec<(&str, u64, u64)> =
         found.audiences.iter().map(|found| (found.audience.as_str(), found.k, found.classes)).collect();
     assert_eq!(of_each, [("hr", 2, 2), ("insurer", 2, 2)]);
-    assert_eq!(found.smallest_classes, [(2, 4)]);
+    assert_eq!(found.class_sizes, [(2, 4)]);
     assert!((found.average_risk - 0.5).abs() < 1e-12);
 
     let wrong = verified(&accidents(), &audiences(&asked, Some(2))).unwrap_err();

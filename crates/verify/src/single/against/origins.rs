@@ -16,12 +16,14 @@ use crate::count::grouping::Classes;
 use crate::count::roll::OwnK;
 use crate::origins::assignment::Network;
 use crate::origins::candidates::PointTree;
-use crate::reading::coverage::{Coverage, Runs};
+use crate::reading::coverage::Runs;
 
 /// The released and the private rows, and everything that decides which private row can be the origin of a released
 /// one.
 pub(crate) struct Sides<'a> {
     pub(crate) pairs: &'a Pairs<'a>,
+    /// The private values that each label of a quasi column covers.
+    pub(crate) runs: &'a [Runs],
     pub(crate) n_released: usize,
     pub(crate) n_original: usize,
     /// The released quasi cells.
@@ -37,7 +39,6 @@ pub(crate) struct Sides<'a> {
 /// The boxes, points and buckets of a released and a private table.
 pub(crate) struct Origins<'a> {
     sides: &'a Sides<'a>,
-    runs: Vec<Runs>,
     /// Released rows, grouped by copied and quasi cells.
     pub(crate) boxes: Classes,
     /// Private rows, grouped by copied and quasi cells and own k.
@@ -54,8 +55,6 @@ pub(crate) struct Bucket {
 impl<'a> Origins<'a> {
     pub(crate) fn new(sides: &'a Sides<'a>) -> Self {
         let Sides { pairs, n_released, n_original, quasi, own_k, .. } = *sides;
-        let runs =
-            pairs.quasi.par_iter().map(|(public, private)| Runs::new(&Coverage::new(private, &public.texts))).collect();
         let copied: Vec<CellIds<'_>> =
             pairs.copied.par_iter().map(|(public, private)| concatenated(public, private)).collect();
         let both = Classes::group(&copied.iter().collect::<Vec<_>>(), n_released + n_original);
@@ -95,7 +94,7 @@ impl<'a> Origins<'a> {
             }
             buckets.push(Bucket { boxes: (first_box, next_box), points: (first_point, next_point) });
         }
-        Origins { sides, runs, boxes, points, buckets }
+        Origins { sides, boxes, points, buckets }
     }
 
     /// The boxes and points of one bucket, numbered from 0, and which points each box may take.
@@ -103,13 +102,13 @@ impl<'a> Origins<'a> {
     /// # Errors
     /// If there are more than `most` candidates.
     pub(crate) fn network(&self, bucket: &Bucket, most: u64) -> Result<Network, Violation> {
-        let Sides { pairs, own_k, sizes_for_own_k, persons, .. } = *self.sides;
+        let Sides { pairs, runs, own_k, sizes_for_own_k, persons, .. } = *self.sides;
         let n_points = bucket.points.1 - bucket.points.0;
-        let n_columns = self.runs.len() + own_k.len();
+        let n_columns = runs.len() + own_k.len();
         let mut coordinates = Vec::with_capacity(n_points * n_columns);
         for point in bucket.points.0..bucket.points.1 {
             let row = self.points.rows(point)[0] as usize;
-            let values = self.runs.iter().zip(&pairs.quasi);
+            let values = runs.iter().zip(&pairs.quasi);
             coordinates.extend(values.map(|(runs, (_, private))| runs.position(private.ids[row])));
             coordinates.extend(own_k.iter().map(|own_k| narrow(own_k.get(row, persons))));
         }
@@ -119,7 +118,7 @@ impl<'a> Origins<'a> {
             .into_par_iter()
             .map(|released| {
                 let row = self.boxes.rows(released)[0] as usize;
-                let labels = self.runs.iter().zip(&pairs.quasi);
+                let labels = runs.iter().zip(&pairs.quasi);
                 let mut sides: Vec<(u32, u32)> = labels.map(|(runs, (public, _))| runs.run(public.ids[row])).collect();
                 sides.extend(own_k.iter().map(|_| (0, sizes_for_own_k[row].saturating_add(1))));
                 let points = tree.within(&sides);

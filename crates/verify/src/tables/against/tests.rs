@@ -81,6 +81,27 @@ fn rows_left_out_are_as_many_as_admitted() {
 }
 
 #[test]
+fn rows_left_out_are_counted_against_the_limit_of_their_table() {
+    let (files, originals, requirements) = (written(&release(), &students()), students(), requirements());
+    let verify = |limit: f64| {
+        let mut schema = schema();
+        schema.tables[BOOKS].max_rows_left_out = Some(limit);
+        let against = TablesAgainst {
+            originals: &originals,
+            schema: &schema,
+            requirements: &requirements,
+            suppressed: &ADMITTED,
+            limit: LIMIT,
+            keys: Keys::Surrogate,
+        };
+        verify_tables_against(&files, &against).map(drop).map_err(|violations| violations.0)
+    };
+    assert_eq!(verify(0.3), Ok(()));
+    let exceeded = Violation::TooManyRowsLeftOut { n: 3, n_rows: 11, limit: 0.25 };
+    assert_eq!(verify(0.25), Err(vec![exceeded.in_table("books")]));
+}
+
+#[test]
 fn a_class_too_small_for_someone_s_own_k_has_no_origin_for_one() {
     let mut originals = students();
     originals[STUDENT].columns[2].ids[1] = originals[STUDENT].columns[2].texts.push("3");
@@ -205,7 +226,7 @@ proptest! {
         let originals = tables(&private, |value| value.to_string(), Role::Quasi);
         let files = tables(&released, |value| format!("[{value},{}]", value + 1), Role::Quasi);
         let hangs = |table, foreign_key| Some(SchemaParent { table, foreign_key });
-        let table = |name: &str, key, parent| SchemaTable { name: name.to_owned(), key, parent, references: Vec::new() };
+        let table = |name: &str, key, parent| SchemaTable { name: name.to_owned(), key, parent, references: Vec::new(), max_rows_left_out: None };
         let schema = Schema { tables: vec![
             table("person", Some(0), None),
             table("child", Some(0), hangs(0, 1)),
@@ -271,8 +292,20 @@ fn many_persons(n: usize, sorted: bool) -> (Vec<Table>, Vec<Table>, Schema) {
     let parent = Some(SchemaParent { table: 0, foreign_key: 0 });
     let schema = Schema {
         tables: vec![
-            SchemaTable { name: "person".to_owned(), key: Some(0), parent: None, references: Vec::new() },
-            SchemaTable { name: "visit".to_owned(), key: None, parent, references: Vec::new() },
+            SchemaTable {
+                name: "person".to_owned(),
+                key: Some(0),
+                parent: None,
+                references: Vec::new(),
+                max_rows_left_out: None,
+            },
+            SchemaTable {
+                name: "visit".to_owned(),
+                key: None,
+                parent,
+                references: Vec::new(),
+                max_rows_left_out: None,
+            },
         ],
     };
     (released, private, schema)

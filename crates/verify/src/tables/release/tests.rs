@@ -58,7 +58,7 @@ fn the_paper_s_release_is_verified() {
     let findings = verified.findings();
     assert_eq!((findings.rows, findings.persons, findings.classes, findings.k), (22, 4, 2, 2));
     assert_eq!(findings.counted, Counted::Persons);
-    assert_eq!(findings.smallest_classes, [(2, 2)]);
+    assert_eq!(findings.class_sizes, [(2, 2)]);
     assert_eq!((findings.highest_risk, findings.average_risk), (0.5, 0.5));
     assert_eq!(findings.suppressed, Some(Suppressed { rows: 4, persons: 0 }));
     let found: Vec<_> = findings.tables.iter().map(|table| (table.rows, table.classes, table.k)).collect();
@@ -281,6 +281,20 @@ fn a_release_that_leaves_out_more_persons_of_a_table_than_asked_is_never_verifie
 }
 
 #[test]
+fn no_more_rows_of_a_child_table_are_left_out_than_its_limit_allows() {
+    // The release lacks 1 of 11 courses and 3 of 11 books.
+    let verify = |takes: Option<f64>, books: Option<f64>| {
+        let mut schema = schema();
+        (schema.tables[TAKES].max_rows_left_out, schema.tables[BOOKS].max_rows_left_out) = (takes, books);
+        verify_tables(release(), &students(), &schema, &requirements(), LIMIT).map_err(|violations| violations.0)
+    };
+    assert!(verify(Some(0.091), Some(0.273)).is_ok());
+    let exceeded = |n, limit| Violation::TooManyRowsLeftOut { n, n_rows: 11, limit };
+    assert_eq!(verify(Some(0.0909), None).unwrap_err(), [exceeded(1, 0.0909).in_table("takes")]);
+    assert_eq!(verify(Some(0.2), Some(0.272)).unwrap_err(), [exceeded(3, 0.272).in_table("books")]);
+}
+
+#[test]
 fn sensitive_cells_are_unchanged_and_roles_respected() {
     let violations = spoiled(|tables| tables[TAKES].columns[3] = labels("grade", 3, &["90"; 10]));
     let (column, expected) = (name("grade"), "unchanged");
@@ -369,8 +383,20 @@ fn two_persons(values: [[&str; 2]; 2]) -> (Vec<Table>, Schema, Release) {
     let hangs = SchemaParent { table: 0, foreign_key: 0 };
     let schema = Schema {
         tables: vec![
-            kohort_model::SchemaTable { name: name("person"), key: Some(0), parent: None, references: Vec::new() },
-            kohort_model::SchemaTable { name: name("row"), key: None, parent: Some(hangs), references: Vec::new() },
+            kohort_model::SchemaTable {
+                name: name("person"),
+                key: Some(0),
+                parent: None,
+                references: Vec::new(),
+                max_rows_left_out: None,
+            },
+            kohort_model::SchemaTable {
+                name: name("row"),
+                key: None,
+                parent: Some(hangs),
+                references: Vec::new(),
+                max_rows_left_out: None,
+            },
         ],
     };
     let person =
