@@ -111,8 +111,9 @@ fn labels_in(tables: Vec<(&'static str, RecordBatch)>) -> JoinThroughPairs {
     })
 }
 
-/// Rows of `v` and `w`: an id, and a label or nothing per column.
-type LabelRows = Vec<(i64, Option<String>, Option<String>)>;
+/// A row of `v` or `w`: an id, and a label or nothing per column.
+type LabelRow = (i64, Option<String>, Option<String>);
+type LabelRows = Vec<LabelRow>;
 
 fn label_rows(paths: &'static str) -> impl Strategy<Value = LabelRows> {
     let label = prop::option::weighted(0.9, node(paths));
@@ -120,12 +121,11 @@ fn label_rows(paths: &'static str) -> impl Strategy<Value = LabelRows> {
 }
 
 fn batch(rows: &LabelRows, with_birth: bool) -> RecordBatch {
-    let column = |cell: &dyn Fn(&(i64, Option<String>, Option<String>)) -> Option<String>| {
-        Arc::new(rows.iter().map(cell).collect::<StringArray>()) as ArrayRef
-    };
+    let column =
+        |cell: fn(&LabelRow) -> Option<String>| Arc::new(rows.iter().map(cell).collect::<StringArray>()) as ArrayRef;
     let ids = integers(&rows.iter().map(|(id, ..)| Some(*id)).collect::<Vec<_>>());
     let none = || Arc::new(rows.iter().map(|_| None::<String>).collect::<StringArray>()) as ArrayRef;
-    let (zips, ages) = (column(&|(_, zip, _)| zip.clone()), column(&|(_, _, age)| age.clone()));
+    let (zips, ages) = (column(|(_, zip, _)| zip.clone()), column(|(_, _, age)| age.clone()));
     let columns = match with_birth {
         true => {
             vec![("id", ids), ("birth", none()), ("zipcode", zips), ("age", ages), ("born", none()), ("ward", none())]
@@ -155,7 +155,7 @@ proptest! {
         let context = without_patients();
         let tables = vec![("v", batch(&v, true)), ("w", batch(&w, false))];
         for (name, rows) in &tables {
-            context.register_batch(name, rows.clone()).unwrap();
+            context.register_batch(*name, rows.clone()).unwrap();
         }
         let reduced = SessionStateBuilder::new_from_existing(context.state())
             .with_optimizer_rule(Arc::new(labels_in(tables)))
