@@ -213,7 +213,7 @@ pub fn anonymize_audiences_by(
         let compares = method.narrow == Narrow::Yes && collusion.is_empty() && rules.k() > 1;
         if compares && rows.len() <= MOST_COMPARED {
             let pairs = Ask { columns: (0..quasi.len()).collect(), requirements: vec![Requirement::K(2)] };
-            found = find(&[pairs])?.filter(|pairs| pairs.loss() < found.loss()).unwrap_or(found);
+            found = find(&[pairs])?.filter(|pairs| pairs.loses_less_than(&found)).unwrap_or(found);
         }
         if audiences.steer == Steer::Common {
             let members = |coalition: &Coalition| {

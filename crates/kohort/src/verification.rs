@@ -14,8 +14,8 @@ use kohort_model::{
     Distance, InRegister, LinkManifest, Manifest, Progress, Requirement, Role, Silent, Table, TableManifest,
 };
 use kohort_verify::{
-    Asked, AskedOfJoin, ClaimFindings, Findings, PrivateFacts, RegisterFacts, ReleasedLink, RowsOf,
-    Skipped, Suppressed, SuppressionLimit, TablesAgainst, ToldApart, Violation, Violations, check_claims, measure,
+    Asked, AskedOfJoin, ClaimFindings, Findings, PrivateFacts, RegisterFacts, ReleasedLink, RowsOf, Skipped,
+    Suppressed, SuppressionLimit, TablesAgainst, ToldApart, Violation, Violations, check_claims, measure,
     measure_tables, too_many_rows_left_out, verify_alone, verify_joined_against, verify_joined_alone,
     verify_tables_against, verify_tables_alone,
 };

@@ -10,7 +10,13 @@ use proptest::prelude::*;
 /// The release as its file is read back.
 fn file_of(job: &Job, done: &Anonymized) -> Table {
     let schema = Schema {
-        tables: vec![SchemaTable { name: job.table.name.clone(), key: None, parent: None, references: Vec::new(), max_rows_left_out: None }],
+        tables: vec![SchemaTable {
+            name: job.table.name.clone(),
+            key: None,
+            parent: None,
+            references: Vec::new(),
+            max_rows_left_out: None,
+        }],
     };
     let (mut files, _) = as_read(&done.release, std::slice::from_ref(&job.table), &schema);
     files.remove(0)

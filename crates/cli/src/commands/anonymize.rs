@@ -4,7 +4,9 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, value_parser};
-use kohort::{CellForm, Existing, Format, Job, Manifest, Memory, Spec, TooLarge, TotalChange, WriteOptions, check_target};
+use kohort::{
+    CellForm, Existing, Format, Job, Manifest, Memory, Spec, TooLarge, TotalChange, WriteOptions, check_target,
+};
 
 use super::{Output, size};
 use crate::failure::{Failure, Report, Status};

@@ -26,9 +26,6 @@ use super::{Method, Narrow, Start};
 use crate::partition::{Classes, CutTree, KeepTree, Mondrian, Partitioner};
 use crate::requirement::Rules;
 
-/// Differences of losses below this come from rounding.
-const ROUNDING: f64 = 1e-10;
-
 /// How often each row may be visited while rows are placed and narrowed. A visit costs as much as a few cuts of the row,
 /// and Mondrian cuts each row only a few times.
 const VISITS: u64 = 300;
@@ -85,7 +82,7 @@ impl Finder<'_> {
         let narrowed = bodies.as_ref().map(|bodies| repair.after(bodies));
         let found = [bodies, narrowed, untouched, by_layers].into_iter().flatten();
         // Of those that lose the same, the first one.
-        let least = found.reduce(|best, other| if other.loss() < best.loss() - ROUNDING { other } else { best });
+        let least = found.reduce(|best, other| if other.loses_less_than(&best) { other } else { best });
         least.unwrap_or_else(|| Outcome::one_class(rows))
     }
 

@@ -22,7 +22,7 @@ pub(super) struct Looks {
 /// The hash of an interval in a column. The hash of several columns is the sum.
 pub(super) fn look_of(column: usize, (lo, hi): Interval) -> u64 {
     let salt = (column as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let mixed = (u64::from(lo) << 32 | u64::from(hi)).wrapping_add(salt);
+    let mixed = ((u64::from(lo) << 32) | u64::from(hi)).wrapping_add(salt);
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     mixed ^ (mixed >> 31)
@@ -98,7 +98,7 @@ mod tests {
             let mut expected: BTreeMap<u64, u32> = BTreeMap::new();
             for look in asked {
                 // Hashes with equal last bits.
-                let look = look << 60 | look % 3;
+                let look = (look << 60) | (look % 3);
                 prop_assert_eq!(looks.get(look), expected.get(&look).copied());
                 let next = expected.len() as u32;
                 prop_assert_eq!(looks.number(look), *expected.entry(look).or_insert(next));

@@ -13,6 +13,9 @@ use super::plan::{Ask, Compile};
 use super::shown::ShownBoxes;
 use crate::requirement::{Rules, UnfitColumn};
 
+/// Differences of losses below this come from rounding.
+const ROUNDING: f64 = 1e-10;
+
 /// The demands that the final cells must meet.
 pub(super) struct Demands<'d> {
     /// The demands of every audience, redundant or not, and of every coalition.
@@ -174,6 +177,11 @@ impl<'a> Outcome<'a> {
 
     pub(super) fn loss(&self) -> f64 {
         self.shown.loss_of_columns(&self.atoms).iter().sum()
+    }
+
+    /// Whether this loses less than another, by more than rounding.
+    pub(super) fn loses_less_than(&self, other: &Outcome<'_>) -> bool {
+        self.loss() < other.loss() - ROUNDING
     }
 
     /// The word for the shape in the manifest.
