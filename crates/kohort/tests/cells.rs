@@ -590,7 +590,7 @@ fn labels_that_overlap_everywhere_need_memory_for_all_rows() {
     let out = folder.path().join("out");
     job.anonymize().unwrap().write(&out).unwrap();
     let file = out.join("people.csv");
-    let label = |row: usize| if row % 2 == 0 { "\"[20,50]\"\n" } else { "\"[30,59]\"\n" };
+    let label = |row: usize| if row.is_multiple_of(2) { "\"[20,50]\"\n" } else { "\"[30,59]\"\n" };
     fs::write(&file, format!("age\n{}", (0..4000).map(label).collect::<String>())).unwrap();
     let mut manifest: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(out.join("manifest.json")).unwrap()).unwrap();
@@ -624,7 +624,7 @@ fn what_can_not_be_counted_in_parts_is_named_before_anything_is_counted() {
         messages(unknown.file(&path, &Silent).unwrap_err())
     );
     let out = folder.path().join("out");
-    job.cells(kohort::CellForm::Bounds).anonymize().unwrap().write(&out).unwrap();
+    job.cells(CellForm::Bounds).anonymize().unwrap().write(&out).unwrap();
     let refused = verify_within(&out, memory, &Silent).unwrap_err();
     assert_eq!(refused.reports()[0].message, "cells as bounds can't be counted in parts in this version");
 }

@@ -117,7 +117,7 @@ pub(crate) fn compare_in_parts(
     while let Some(group) = waiting_groups.pop() {
         cancelled()?;
         let n_rows = group.released.n_rows() + group.private.n_rows();
-        match tracing.trace(&mut against, group)? {
+        match tracing.trace(&mut against, &group)? {
             Traced::Done => progress.advance(n_rows),
             Traced::Parted(groups) => waiting_groups.extend(groups.into_iter().rev()),
             Traced::Wrong(violations) => return Ok(ComparedInParts { counted: Err(violations), before }),
@@ -144,12 +144,12 @@ struct Tracing<'s> {
 
 impl<'s> Tracing<'s> {
     /// Traces the rows of a group, or parts them if they don't fit into memory.
-    fn trace(&self, against: &mut PartsAgainst<'_>, group: Group<'s>) -> Result<Traced<'s>, Error> {
+    fn trace(&self, against: &mut PartsAgainst<'_>, group: &Group<'s>) -> Result<Traced<'s>, Error> {
         let (n_public, n_private) = self.n_columns;
         let n_rows = group.released.n_rows() + group.private.n_rows();
         let most_rows = self.memory.traced_rows(n_public.max(n_private));
         if n_rows > most_rows
-            && let Some(parted) = self.part(against, &group, most_rows)?
+            && let Some(parted) = self.part(against, group, most_rows)?
         {
             return Ok(Traced::Parted(parted));
         }
@@ -160,7 +160,7 @@ impl<'s> Tracing<'s> {
             // Too many private rows could be the origin of each released row. There are fewer in a smaller group.
             Err(violations) if matches!(violations.0[..], [Violation::TooManyOrigins { .. }]) => {
                 drop((released, private));
-                Ok(match self.part(against, &group, n_rows / 2)? {
+                Ok(match self.part(against, group, n_rows / 2)? {
                     Some(parted) => Traced::Parted(parted),
                     None => Traced::Wrong(violations),
                 })
