@@ -414,7 +414,7 @@ pub enum Violation {
 
 impl Violation {
     /// This violation, with the name of the table that has it.
-    pub(crate) fn in_table(self, table: &str) -> Self {
+    pub fn in_table(self, table: &str) -> Self {
         match self {
             Violation::NoRows { .. } | Violation::TooManyRows { .. } => self,
             _ => Violation::InTable { table: table.to_owned(), violation: Box::new(self) },

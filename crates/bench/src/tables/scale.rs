@@ -10,7 +10,7 @@ use std::time::Duration;
 use kohort_core::relational::anonymize_tables;
 use kohort_io::load;
 use kohort_model::spec::{Algorithm, MAX_ROWS_LEFT_OUT};
-use kohort_model::{Requirement, Schema, Silent, Spec, Table};
+use kohort_model::{Requirement, Schema, Silent, Spec};
 use kohort_testkit::students::Books;
 use kohort_verify::{SuppressionLimit, verify_tables};
 use serde::{Deserialize, Serialize};

@@ -28,7 +28,7 @@ enum Shape {
     /// For each code but NULL's, where its value lies between the smallest value (0) and the largest (1).
     Ordered { places: Vec<f64> },
     /// `labels` has one entry per node of the tree. `widths` has one per pair of codes, if there are few codes.
-    Tree { tree: Tree, labels: Texts, widths: Vec<f64> },
+    Tree { tree: Box<Tree>, labels: Texts, widths: Vec<f64> },
 }
 
 /// Trees with at most this many codes keep a table of widths, because partitioners ask for widths all the time.
@@ -82,7 +82,7 @@ impl Domain {
             shape: Shape::Tree {
                 labels: (0..hierarchy.n_nodes() as u32).map(|node| hierarchy.label(node)).collect(),
                 widths: pairs.map(|(lo, hi)| width_of_hull(&tree, lo, hi)).collect(),
-                tree,
+                tree: Box::new(tree),
             },
         };
         Ok((domain, codes))

@@ -351,7 +351,7 @@ fn two_with_many_rows(codes: &[(u8, u8)], n_of_one: usize) -> (Spec, Vec<Table>)
         }
         column
     };
-    let person = Column::from_cells("id", Role::Key, ["a", "b"].map(Some).into_iter());
+    let person = Column::from_cells("id", Role::Key, ["a", "b"].map(Some));
     let visits = [("id", Role::Key), ("day", Role::Quasi), ("hour", Role::Quasi), ("room", Role::Quasi)];
     let visits = (0..).zip(visits).map(|(position, (name, role))| column(name, role, position)).collect();
     let spec = Spec::parse(
@@ -374,17 +374,17 @@ fn most_claims_of_few_policies_are_kept() {
     let drawn = |policy: u32, salt: u32| (policy.wrapping_mul(2_654_435_761).rotate_left(salt) >> 7) % 97;
     let person: Vec<String> = (0..n_policies).map(|policy| format!("p{policy}")).collect();
     let claims: Vec<u32> = (0..n_policies).filter(|&policy| drawn(policy, 3) < 14).collect();
-    fn column(name: &str, role: Role, cells: Vec<String>) -> Column {
+    fn column(name: &str, role: Role, cells: &[String]) -> Column {
         let mut column = Column::from_cells(name, role, cells.iter().map(|cell| Some(cell.as_str())));
         if role == Role::Quasi {
             column.value_type = kohort_model::ValueType::Integer;
         }
         column
     }
-    let mut columns = vec![column("id", Role::Key, person.clone())];
+    let mut columns = vec![column("id", Role::Key, &person)];
     for salt in 0..5 {
-        let cells = (0..n_policies).map(|policy| (drawn(policy, 5 * salt) % 30).to_string());
-        columns.push(column(&format!("q{salt}"), Role::Quasi, cells.collect()));
+        let cells: Vec<String> = (0..n_policies).map(|policy| (drawn(policy, 5 * salt) % 30).to_string()).collect();
+        columns.push(column(&format!("q{salt}"), Role::Quasi, &cells));
     }
     let of_claims = |cell: &dyn Fn(u32) -> String| claims.iter().map(|&policy| cell(policy)).collect::<Vec<_>>();
     let tables = [
@@ -393,8 +393,8 @@ fn most_claims_of_few_policies_are_kept() {
             "claim",
             None,
             vec![
-                column("id", Role::Key, of_claims(&|policy| person[policy as usize].clone())),
-                column("kind", Role::Quasi, of_claims(&|policy| (drawn(policy, 11) % 9).to_string())),
+                column("id", Role::Key, &of_claims(&|policy| person[policy as usize].clone())),
+                column("kind", Role::Quasi, &of_claims(&|policy| (drawn(policy, 11) % 9).to_string())),
             ],
         ),
     ];

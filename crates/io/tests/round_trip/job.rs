@@ -88,6 +88,7 @@ pub(crate) fn manifest(loaded: &LoadedTable, file: &WrittenFile, k: u64) -> Mani
     Manifest {
         kohort: "0".to_owned(),
         algorithm: "none".to_owned(),
+        effort: None,
         order: Order::Sorted,
         requirement: RequirementManifest {
             k: 1,
