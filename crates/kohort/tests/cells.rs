@@ -570,6 +570,10 @@ fn a_release_that_is_compared_with_its_table_in_parts_has_the_findings_of_one_in
         let out = folder.path().join("out");
         let Ok(release) = job.anonymize() else { continue };
         release.write(&out).unwrap();
+        // Documents can't be compared in parts, and the verdict says so.
+        for document in ["report.html", "report.json", "README.txt", "datapackage.json"] {
+            fs::remove_file(out.join(document)).unwrap();
+        }
         let in_memory = verify_against(&out, &job).unwrap();
         let memory = Memory::bytes(1 << 30).rows_per_cell(1 + dice.below(n_rows));
         let in_parts = verify_against_within(&out, &job, memory, &Silent).unwrap();

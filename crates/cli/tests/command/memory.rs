@@ -263,5 +263,5 @@ fn a_job_that_would_not_fit_into_the_machine_is_done_in_cells_by_itself() {
         assert_eq!((ran.code, codes(&folder).len()), (0, 0), "{ran}");
     }
     let wrong = anonymize("much", &["-o", "other"]);
-    assert!(wrong.code == 2 && wrong.stderr.contains("KOHORT_MEMORY: no size"), "{wrong}");
+    assert!(wrong.code == 2 && wrong.stderr.contains("KOHORT_MEMORY: no such unit"), "{wrong}");
 }

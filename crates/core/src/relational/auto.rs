@@ -1,9 +1,9 @@
 //! `auto` for several tables: the least loss within a reasonable wait.
 //!
 //! Gathers classes, and also runs MiRaCle and MiRaCleX with the settings of the spec or else their defaults. If the best
-//! classes leave out too many rows of a child table, rows of that table are made worth more (see `limits`) until they do
-//! not. The classes with the least objective are taken: the loss (LM), and for each child table the share of its rows that
-//! are left out beyond its limit. If there are many persons, all this is tried on a part of them, stretches of the order of
+//! classes leave out more rows of a child table than the spec allows, rows of that table are made worth more (see `limits`)
+//! until they do not. The classes with the least objective are taken: the loss (LM), and for each child table with a limit
+//! the share of its rows that are left out beyond it. If there are many persons, all this is tried on a part of them, stretches of the order of
 //! similarity, and the winner runs on all.
 //!
 //! # Guarantee

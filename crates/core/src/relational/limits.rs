@@ -1,8 +1,8 @@
 //! [`Limits`]: which share of each child table's rows may be left out.
 //!
 //! A row that finds no partner loses its cells and nothing more. If persons have many cells and few of them have rows in a
-//! child table, classes that lose least can leave out most of that table. So rows of a table that leaves out too many are
-//! made worth more than their cells, step by step. The more such a row is worth, the nearer to each other are persons who
+//! child table, classes that lose least can leave out most of that table. If the spec limits that, rows of a table that
+//! leaves out too many are made worth more than their cells, step by step. The more such a row is worth, the nearer to each other are persons who
 //! have equally many of them, and the fewer are left out.
 //!
 //! # Guarantee
@@ -12,7 +12,6 @@
 //! # Cost
 //! one more search for classes per step, at most [`STEPS`] of them
 
-use kohort_model::spec::MAX_ROWS_LEFT_OUT;
 use kohort_model::{Schema, Table};
 
 use super::forest::{Forest, Grove, Kind};
@@ -39,10 +38,8 @@ pub(super) struct Limits {
 struct Limit {
     /// The position of the table in the schema.
     table: usize,
-    /// The largest share of all rows of the table that may be left out; `None` for persons.
+    /// The largest share of all rows of the table that may be left out, if the spec limits it.
     share: Option<f64>,
-    /// Whether the spec asks for it.
-    is_asked: bool,
     /// All rows of the table.
     n_rows: u64,
     /// The rows that belong to persons who can be in a class.
@@ -67,18 +64,14 @@ impl Exceeded {
 }
 
 impl Limits {
-    /// The limits of the spec. A child table without one has a default, which is a wish.
+    /// The limits of the spec.
     pub(super) fn new(tables: &[Table], schema: &Schema, grove: &Grove<'_>, forest: &Forest) -> Limits {
-        let limit = |(kind, of_kind): (usize, &Kind)| {
-            let asked = schema.tables[of_kind.table].max_rows_left_out;
-            Limit {
-                table: of_kind.table,
-                share: of_kind.parent.map(|_| asked.unwrap_or(MAX_ROWS_LEFT_OUT)),
-                is_asked: asked.is_some(),
-                n_rows: tables[of_kind.table].n_rows as u64,
-                n_inside: forest.n_rows_of_all(kind),
-                n_quasi: of_kind.n_quasi,
-            }
+        let limit = |(kind, of_kind): (usize, &Kind)| Limit {
+            table: of_kind.table,
+            share: of_kind.parent.and(schema.tables[of_kind.table].max_rows_left_out),
+            n_rows: tables[of_kind.table].n_rows as u64,
+            n_inside: forest.n_rows_of_all(kind),
+            n_quasi: of_kind.n_quasi,
         };
         Limits { tables: grove.kinds.iter().enumerate().map(limit).collect() }
     }
@@ -120,29 +113,19 @@ impl Limits {
         let raised: Vec<f64> = worths.iter().zip(excess).zip(&self.tables).map(raise).collect();
         (raised != worths).then_some(raised)
     }
-
-    /// The same if no wish counts, only what the spec asks.
-    pub(super) fn raised_as_asked(&self, worths: &[f64], mut excess: Vec<f64>) -> Option<Vec<f64>> {
-        excess.iter_mut().zip(&self.tables).filter(|(_, limit)| !limit.is_asked).for_each(|(excess, _)| *excess = 0.0);
-        self.raised(worths, &excess)
-    }
 }
 
 impl Limit {
-    /// The largest share of the rows that classes may leave out. If the spec asks for a limit, rows that belong to nobody,
-    /// or to a person who is left out before classes are formed, count as well.
+    /// The largest share of the rows that classes may leave out, if there is a limit. Rows that belong to nobody, or to a
+    /// person who is left out before classes are formed, count as well.
     fn share_inside(&self) -> Option<f64> {
-        let share = self.share?;
-        if !self.is_asked {
-            return Some(share);
-        }
         let n_outside = (self.n_rows - self.n_inside) as f64;
-        Some((share * self.n_rows as f64 - n_outside).max(0.0) / self.n_inside.max(1) as f64)
+        Some((self.share? * self.n_rows as f64 - n_outside).max(0.0) / self.n_inside.max(1) as f64)
     }
 
     /// The limit and the number of rows left out, if these are more than the spec allows.
     fn exceeded(&self, n_released: u64) -> Option<Exceeded> {
-        let limit = self.share.filter(|_| self.is_asked)?;
+        let limit = self.share?;
         let n_left_out = self.n_rows - n_released;
         let is_within = n_left_out as f64 <= limit * self.n_rows as f64 + TOLERANCE;
         (!is_within).then_some(Exceeded { table: self.table, n_left_out, n_rows: self.n_rows, limit })
