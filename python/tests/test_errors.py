@@ -24,7 +24,7 @@ def test_there_is_no_default_k(people, roles):
 def test_every_parameter_is_listed_and_no_other_is_taken(people, roles):
     of_spec = inspect.signature(kohort.Spec).parameters
     of_call = inspect.signature(kohort.anonymize).parameters
-    assert list(of_spec)[:4] == ["data", "k", "preset", "person"] and len(of_spec) == 26
+    assert list(of_spec)[:4] == ["data", "k", "preset", "person"] and len(of_spec) == 27
     assert list(of_call) == [*of_spec, "cells", "accept_risks", "threads", "progress"]
     assert str(of_call["k"]) == "k: 'int | None' = None" and str(of_call["cells"]) == "cells: 'Cells' = 'labels'"
     with pytest.raises(TypeError, match="unexpected keyword argument 'kay'"):
@@ -114,6 +114,8 @@ def test_no_hint_of_the_library_names_a_flag():
     named = []
     for crate in ("model", "core", "verify", "io", "kohort"):
         files = list((REPOSITORY / "crates" / crate / "src").rglob("*.rs"))
+        # Reports tell their readers which command to run.
+        files = [file for file in files if file.parent.name != "report"]
         assert files
         for file in files:
             for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
