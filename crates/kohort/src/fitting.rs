@@ -25,7 +25,7 @@ impl Job {
     pub fn too_large_for(&self, n_bytes: u64) -> Option<TooLarge> {
         self.refuse_in_cells().ok()?;
         let [table] = self.spec.tables.as_slice() else { return None };
-        // Reading in cells refuses changes of cells.
+        // A table whose cells are changed before classes are made can only be read into memory as a whole.
         if self.spec.transformed().next().is_some() {
             return None;
         }

@@ -135,7 +135,8 @@ impl Note {
         let is_clustering = matches!(spec.algorithm, Algorithm::Cluster | Algorithm::Miracle | Algorithm::MiracleX)
             || spec.algorithm == Algorithm::Auto && spec.links_rows();
         let ClusteringSpec { threshold, cluster_limit, pairing } = spec.clustering;
-        // Refinement looks at everybody's loss, and the last step of `auto` may raise that of the few who are private.
+        // The steps that effort repeats lower the loss of private and register persons together. They may raise the loss of the private
+        // ones alone, which is the loss that is reported, so refinement does without them.
         let is_refined = !spec.registers.is_empty()
             && spec.register.method == RegisterMethod::Refine
             && spec.register.release == RegisterRows::All;

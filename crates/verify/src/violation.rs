@@ -57,7 +57,7 @@ pub enum Violation {
     /// Cells that the spec's changes are not defined for.
     #[error("column '{column}': the spec's changes of cells are not defined for its values")]
     NoTransform { column: String },
-    /// A bound of coded values that the spec does not lead to.
+    /// Values are coded from a bound that is neither the one in the spec nor the one found by its quantile.
     #[error("column '{column}': its values are coded from another bound than the spec asks for")]
     WrongBound { column: String },
     /// A requirement on a column that is not there.

@@ -25,7 +25,8 @@ pub(super) struct Representative {
     pub(super) weight: u64,
     /// The number of cells of all its persons' rows that found no partner.
     pub(super) left_out: f64,
-    /// What leaving these rows out costs: as much, unless rows of some tables are worth more than their cells.
+    /// What leaving these rows out counts for while classes are looked for: their cells, or more if the spec limits how many
+    /// rows of a table may be left out.
     pub(super) forgone: f64,
     /// A cluster of less weight than this is not checked: it can't be a class.
     pub(super) asked_from: u64,

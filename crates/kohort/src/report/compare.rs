@@ -72,7 +72,7 @@ pub(crate) fn not_compared_in_parts(release: &Path) -> Result<Option<String>, Er
     Ok((!names.is_empty()).then(text))
 }
 
-/// The version that made a report, if it is one.
+/// The version of kohort that made a report; `None` if these bytes are no report.
 fn version_of(report: &[u8]) -> Option<String> {
     let report: Value = serde_json::from_slice(report).ok()?;
     report.get("kohort")?.as_str().map(str::to_owned)

@@ -82,7 +82,7 @@ fn alone(sizes: &[(u64, u64)]) -> u64 {
     sizes.iter().find(|(size, _)| *size == 1).map_or(0, |(_, classes)| *classes)
 }
 
-/// The private tables, and their class sizes if the quasi columns were released as they are.
+/// The private tables, and the class sizes that a release with unchanged quasi columns would have.
 fn originals(job: &Job, spec: &Spec, progress: &dyn Progress) -> Result<(Vec<Table>, Sizes), Error> {
     match spec.tables.as_slice() {
         [table] if !spec.links_rows() => {

@@ -150,7 +150,7 @@ impl PersonSums {
     }
 }
 
-/// The sums of LM and NCP over cells, given by their labels and how many cells show each.
+/// The sums of LM and NCP over the cells of a column; `n_of_label` says how many cells show each label.
 fn sum_of_cells(labels: &Texts, n_of_label: &[u64], private: &Column) -> (f64, f64) {
     let scale = Scale::of(private);
     let of_label = |id: usize| {

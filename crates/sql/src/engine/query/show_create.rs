@@ -13,7 +13,7 @@ use crate::hierarchies::Making;
 use crate::parser::{Answers, BlockSize, Changes, Clauses, Departures, Purposes};
 use crate::view::Definition;
 
-/// Shows how a view was made.
+/// The statement that would make the view again.
 pub(crate) fn show_create_view(session: &Session, name: &str) -> Result<Outcome, SqlError> {
     let view = session.shared.known_view(name)?;
     list([("view", texts([name])), ("statement", texts([of_view(&view.definition)]))])
