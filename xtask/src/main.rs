@@ -34,7 +34,8 @@ The project's chores.
   cargo xtask jobs [OPTION...]  random jobs of every system, recounted by independent code
                                 [--count N] [--by-command N] [--from N] [--of SYSTEM]
   cargo xtask fuzz --minutes N [TARGET...]
-                                fuzz targets, all of them or those named, N minutes each
+                                fuzz targets, all of them or those named, N minutes of
+                                processor time each
   cargo xtask package [--profile dev|release]
                                 a Debian package and a .tar.gz of all programs
   cargo xtask package notices   licences of everything the programs contain
