@@ -161,9 +161,7 @@ pub(crate) fn estimate(
     let options = EstimateOptions { widths, hierarchies: self::hierarchies(py, hierarchies)? };
     let found =
         Caller { threads, hook }.run(py, move |progress| kohort::estimate(folder, &conditions, &options, progress))?;
-    let sensitive: serde_json::Map<String, Value> =
-        found.sensitive.into_iter().map(|(column, values)| (column, json!(values))).collect();
-    Ok(json!({ "count": found.count, "of": found.of, "sensitive": sensitive }).to_string())
+    Ok(Value::Object(found.to_object()).to_string())
 }
 
 /// Suggests roles and hierarchies of a table.

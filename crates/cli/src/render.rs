@@ -1,6 +1,7 @@
 //! Results in words and as JSON.
 
 pub(crate) mod audit;
+pub(crate) mod estimated;
 pub(crate) mod explored;
 pub(crate) mod findings;
 pub(crate) mod summary;

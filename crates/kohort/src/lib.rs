@@ -58,7 +58,7 @@
 //! | report on a release to people who sign it | [`report`](report()), [`write_report`]; with figures for the owner alone [`report_against`] |
 //! | measure any table, also another tool's output | [`Check`] |
 //! | read several releases of the same persons together | [`Audit`] |
-//! | estimate counts from a release | [`estimate`](estimate()) |
+//! | estimate counts, means and quartiles from a release | [`estimate`](estimate()), [`estimate_by`] |
 //! | see what several values of k would cost | [`Job::explore`] |
 //! | get a spec to begin with | [`suggest`](suggest()) |
 //! | show progress, or cancel | [`Progress`] |
@@ -102,7 +102,10 @@ pub use builder::{
 pub use check::{Check, Checked};
 pub use counts::{counts, has_sizes, hides_persons};
 pub use error::{Error, Report};
-pub use estimate::{Estimate, EstimateOptions, ValueCount, Widths, estimate};
+pub use estimate::{
+    Bounds, Estimate, EstimateOptions, Estimated, GroupBy, NumberEstimate, SensitiveEstimate, ValueEstimate, Widths,
+    estimate, estimate_by,
+};
 pub use explore::{ExploreOptions, Explored, Figures, Outcome, Run, Series};
 pub use fitting::{TooLarge, machine_memory};
 pub use in_cells::{PlannedCells, WrittenInCells};
