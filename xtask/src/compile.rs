@@ -23,17 +23,13 @@ pub(crate) const SEED: &str = "PROPTEST_RNG_SEED";
 const USUAL_SEED: &str = "7";
 
 /// Runs cargo with this program as the compiler of the workspace's own crates. Warnings are errors. Random tests draw the
-/// usual cases, or those of the seed in the environment.
-pub(crate) fn cargo_with_lints(arguments: &[&str]) -> Result<(), String> {
+/// usual cases, or those of the seed in the environment. Variables that are given here count more than these.
+pub(crate) fn cargo_with_lints(arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
     let seed = std::env::var(SEED).unwrap_or_else(|_| USUAL_SEED.to_owned());
-    cargo_with_seed(arguments, &seed)
-}
-
-/// Like [`cargo_with_lints`], with a seed for random tests.
-pub(crate) fn cargo_with_seed(arguments: &[&str], seed: &str) -> Result<(), String> {
-    let environment = lints()?;
-    let mut environment: Vec<(&str, &str)> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    environment.push((SEED, seed));
+    let lints = lints()?;
+    let lints = lints.iter().map(|(name, value)| (*name, value.as_str()));
+    let environment: Vec<(&str, &str)> =
+        lints.chain([(SEED, seed.as_str())]).chain(environment.iter().copied()).collect();
     cargo(arguments, &environment)
 }
 

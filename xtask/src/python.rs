@@ -25,7 +25,7 @@ pub(crate) fn test() -> Result<(), String> {
     let python = environment(&target.join("python-venv"))?;
     // Build both at once: then they have the same dependencies with the same features, and maturin need not build them
     // again. Lint and document the module here, because `cargo test` compiles no library without tests in Rust.
-    cargo_with_lints(&["build", "--package", "kohort-cli", "--package", "kohort-python"])?;
+    cargo_with_lints(&["build", "--package", "kohort-cli", "--package", "kohort-python"], &[])?;
     let lints = lints()?;
     let lints: Vec<(&str, &str)> = lints.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let wheel = build(&python, &target.join("python-test-wheel"), &[], &lints)?;

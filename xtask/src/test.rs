@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::command::{built_from, cargo, features, metadata, root};
-use crate::compile::{cargo_with_lints, cargo_with_seed};
+use crate::compile::{SEED, cargo_with_lints};
 use crate::{citations, edges, licences, links, package, python, requirements, tools};
 
 /// A step's name and what it does.
@@ -24,8 +24,8 @@ const STEPS: [Step; 12] = [
     ("citations", || complain(&citations::complaints(root())?)),
     ("requirements", || complain(&requirements::complaints(root())?)),
     ("tools", tools::install),
-    ("build, lint, document", || cargo_with_lints(&["test", "--workspace", "--no-run"])),
-    ("tests", || cargo_with_lints(&["test", "--workspace"])),
+    ("build, lint, document", || cargo_with_lints(&["test", "--workspace", "--no-run"], &[])),
+    ("tests", || cargo_with_lints(&["test", "--workspace"], &[])),
     ("examples", run_examples),
     ("package", package::check),
     ("python", python::test),
@@ -64,13 +64,26 @@ pub(crate) fn run_crate(name: &str, rest: &[&str]) -> Result<(), String> {
     match package(name)? {
         // Its tests are in Python.
         "kohort-python" => python::test(),
-        package => cargo_with_lints(&[&["test", "--package", package], rest].concat()),
+        package => cargo_with_cases(&[&["test", "--package", package], rest].concat()),
     }
+}
+
+/// How many cases a random test draws while somebody works on a crate, if the test says nothing else. The whole test run draws 256.
+const FEW_CASES: &str = "64";
+
+/// Runs cargo with lints, and tests with fewer random cases than the whole test run unless the environment says how many.
+fn cargo_with_cases(arguments: &[&str]) -> Result<(), String> {
+    const CASES: &str = "PROPTEST_CASES";
+    if std::env::var_os(CASES).is_some() {
+        return cargo_with_lints(arguments, &[]);
+    }
+    println!("random tests draw a quarter of the cases that `cargo xtask test` draws; {CASES}=256 draws all");
+    cargo_with_lints(arguments, &[(CASES, FEW_CASES)])
 }
 
 /// Like [`run_crate`] for a package, with a seed for random tests.
 pub(crate) fn run_with_seed(package: &str, rest: &[&str], seed: &str) -> Result<(), String> {
-    cargo_with_seed(&[&["test", "--package", package], rest].concat(), seed)
+    cargo_with_lints(&[&["test", "--package", package], rest].concat(), &[(SEED, seed)])
 }
 
 /// Runs every step and prints how long each took.

@@ -365,3 +365,11 @@ fn partitioner(spec: &Spec, block_ends: Vec<u32>) -> Result<Box<dyn Partitioner>
         }
     })
 }
+
+/// How a property is tested that takes long per case: on `PROPTEST_CASES` / 256 times this many, and on this many without the
+/// variable.
+#[cfg(test)]
+fn random_cases(cases: u32) -> proptest::prelude::ProptestConfig {
+    let default = proptest::prelude::ProptestConfig::default();
+    proptest::prelude::ProptestConfig { cases: (cases * default.cases).div_ceil(256), ..default }
+}

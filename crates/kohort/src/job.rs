@@ -22,6 +22,7 @@ use kohort_verify::{
 
 use crate::error::{Error, Report};
 use crate::manifest::{Facts, RegisterFacts, TableFacts, link_manifests};
+use crate::pool::on_pool;
 use crate::previous::Previous;
 use crate::release::Release;
 use crate::verification::n_persons;
@@ -174,12 +175,12 @@ impl Job {
     /// As [`Job::anonymize`], and [`Error::Cancelled`].
     pub fn anonymize_with(&self, progress: &dyn Progress) -> Result<Release, Error> {
         self.refuse_combinations()?;
-        let release = match self.spec.tables.as_slice() {
+        let release = on_pool(|| match self.spec.tables.as_slice() {
             [] => Err(Error::input("the spec names no table", "add a section [tables.NAME]")),
             [_] if !self.spec.registers.is_empty() => self.of_joined(progress),
             [_] if !self.spec.links_rows() => self.of_one(progress),
             _ => self.of_many(progress),
-        };
+        });
         // Cancelled work may end with any result or error, so the result is ignored.
         if progress.is_cancelled() { Err(Error::Cancelled) } else { release }
     }

@@ -86,6 +86,7 @@ mod job;
 mod make;
 mod manifest;
 mod memory;
+mod pool;
 mod previous;
 mod release;
 mod report;

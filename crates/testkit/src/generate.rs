@@ -60,10 +60,11 @@ impl Size {
     pub const LARGE: Size = Size { rows: 400, quasi: 5, values: 60 };
 }
 
-/// How properties are tested: on this many random jobs, or on `PROPTEST_CASES` / 256 times as many if that is more.
+/// How properties are tested: on `PROPTEST_CASES` / 256 times this many random jobs, and on this many without the variable.
 pub fn config(cases: u32) -> Config {
     let default = Config::default();
-    Config { cases: cases * default.cases.div_ceil(256), failure_persistence: None, max_shrink_iters: 4096, ..default }
+    let cases = (cases * default.cases).div_ceil(256);
+    Config { cases, failure_persistence: None, max_shrink_iters: 4096, ..default }
 }
 
 /// How many random numbers are drawn for each row.

@@ -37,7 +37,12 @@ fn spec(algorithm: Algorithm) -> Spec {
 }
 
 fn release(table: &Table, audiences: &Audiences, algorithm: Algorithm) -> AnonymizedForAudiences {
-    anonymize_audiences(table, &spec(algorithm), audiences, &Silent).unwrap()
+    by(table, audiences, algorithm, Method::default())
+}
+
+/// A release by a method, made on rayon's threads like that of a job.
+fn by(table: &Table, audiences: &Audiences, algorithm: Algorithm, method: Method) -> AnonymizedForAudiences {
+    rayon::scope(|_| anonymize_audiences_by(table, &spec(algorithm), audiences, method, &Silent)).unwrap()
 }
 
 /// The released rows with their source row, a text per column.
@@ -269,7 +274,7 @@ fn audiences_of_bits(bits: &[(u32, u32)], n_columns: usize, collusion_k: Option<
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(crate::random_cases(96))]
 
     #[test]
     fn every_release_satisfies_every_audience_and_loses_no_more_than_the_union(
@@ -285,7 +290,7 @@ proptest! {
             [(Start::Union, Narrow::No), (Start::UnionAndBody, Narrow::No), (Start::UnionAndBody, Narrow::Yes)]
         {
             let method = Method { start, shape: Shape::Nested, narrow };
-            let made = anonymize_audiences_by(&table, &spec(algorithm), &asked, method, &Silent).unwrap();
+            let made = by(&table, &asked, algorithm, method);
             prop_assert!(satisfies_all(&table, &made, &asked));
             prop_assert!(penalty(&made) <= made.saved.union.uncertainty_penalty() + 1e-9);
             prop_assert!((penalty(&made) - made.anonymized.loss.uncertainty_penalty).abs() < 1e-9);
@@ -484,7 +489,7 @@ proptest! {
         let table = coded(&rows, None);
         let [nested, flat] = [Shape::Nested, Shape::Super].map(|shape| {
             let method = Method { start: Start::UnionAndBody, shape, narrow: Narrow::No };
-            anonymize_audiences_by(&table, &spec(Algorithm::Mondrian), &asked, method, &Silent).unwrap()
+            by(&table, &asked, Algorithm::Mondrian, method)
         });
         prop_assert!(satisfies_all(&table, &nested, &asked) && satisfies_all(&table, &flat, &asked));
         prop_assert!(penalty(&nested) <= penalty(&flat) + 1e-9);

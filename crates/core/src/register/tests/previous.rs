@@ -206,7 +206,7 @@ fn random_town() -> impl Strategy<Value = (Vec<Registered>, Vec<Wave>)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(crate::random_cases(200))]
 
     #[test]
     fn a_reader_of_all_releases_finds_k_persons_and_l_values(

@@ -52,7 +52,7 @@ fn random_spec() -> impl Strategy<Value = Spec> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(crate::random_cases(400))]
 
     #[test]
     fn every_release_keeps_its_promises(
