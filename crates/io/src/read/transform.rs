@@ -57,7 +57,7 @@ pub(super) fn changed(private: &Column, transform: &Transform, holders: Holders<
 /// The Arrow field of a changed column: dates stay dates, rounded whole numbers are 64 bits wide so that none is too large,
 /// and all others become text.
 pub(super) fn changed_field(field: Field, column: &Column, transform: &Transform) -> Option<Field> {
-    if !column.notation.codes.are_none() {
+    if !column.notation.codes.are_none() || transform.pseudonym_key.is_some() {
         return None;
     }
     match (&transform.round, column.value_type) {
@@ -69,7 +69,7 @@ pub(super) fn changed_field(field: Field, column: &Column, transform: &Transform
 
 /// Keys that do not fit the type of the column.
 fn misfits(private: &Column, transform: &Transform) -> Vec<ReadError> {
-    let Transform { round, truncate, top, bottom } = transform;
+    let Transform { round, truncate, top, bottom, pseudonym_key: _ } = transform;
     let is_number = matches!(private.value_type, ValueType::Integer | ValueType::Decimal | ValueType::Float);
     let mut problems = Vec::new();
     let mut refuse = |key: &'static str, needs: &'static str| {
