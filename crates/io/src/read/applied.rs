@@ -10,7 +10,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use kohort_model::hierarchy::{MakeError, Rule};
+use kohort_model::hierarchy::{MakeError, MaskSide, Rule};
 use kohort_model::{Column, Hierarchy, LabelsManifest, NULL, Role, Table, TableManifest, Texts};
 
 use super::LoadedTable;
@@ -33,7 +33,7 @@ impl LoadedTable {
             }
             let (made, rule) = match labels {
                 LabelsManifest::Mask { side, width } => {
-                    (masked(Rule::Mask(*side), *width, column), LabelsManifest::Mask { side: *side, width: None })
+                    (masked(*side, *width, column), LabelsManifest::Mask { side: *side, width: None })
                 }
                 LabelsManifest::Hierarchy { root, .. } => {
                     let rule = LabelsManifest::Hierarchy { root: None, file: None, sha256: None };
@@ -58,7 +58,7 @@ impl LoadedTable {
 }
 
 /// Values with masks of this width. Longer values are below no mask.
-fn masked(rule: Rule, width: Option<u32>, column: &Column) -> Result<Hierarchy, ReadError> {
+fn masked(side: MaskSide, width: Option<u32>, column: &Column) -> Result<Hierarchy, ReadError> {
     let fault = |problem: MakeError| ReadError::HierarchyRule { column: column.name.clone(), problem };
     let Some(width) = width else {
         let texts: HashSet<&str> = column.texts.iter().collect();
@@ -69,7 +69,7 @@ fn masked(rule: Rule, width: Option<u32>, column: &Column) -> Result<Hierarchy, 
     let (fitting, longer): (Vec<&str>, Vec<&str>) = by_value.iter().partition(fits);
     let fitting: Texts = fitting.into_iter().collect();
     let root = "*".repeat(width as usize);
-    let made = rule.make_below(&root, &fitting, column.value_type, &column.notation).map_err(fault)?;
+    let made = Rule::Mask(side).make_below(&root, &fitting, column.value_type, &column.notation).map_err(fault)?;
     let nodes = made.nodes().chain(longer.iter().map(|&text| (text, made.root())));
     Hierarchy::from_nodes(nodes).ok_or_else(|| clash(column, &made))
 }
@@ -112,8 +112,6 @@ fn clash(column: &Column, hierarchy: &Hierarchy) -> ReadError {
 
 #[cfg(test)]
 mod tests {
-    use kohort_model::hierarchy::MaskSide;
-
     use super::*;
 
     fn column(cells: &[&str]) -> Column {
@@ -127,7 +125,7 @@ mod tests {
 
     #[test]
     fn masks_have_the_width_of_the_earlier_release_and_longer_values_are_below_none() {
-        let made = masked(Rule::Mask(MaskSide::Right), Some(4), &column(&["885", "8812", "88123"])).unwrap();
+        let made = masked(MaskSide::Right, Some(4), &column(&["885", "8812", "88123"])).unwrap();
         assert_eq!(path(&made, "885"), ["885", "88**", "8***", "****"]);
         assert_eq!(path(&made, "8812"), ["8812", "881*", "88**", "8***", "****"]);
         assert_eq!(path(&made, "88123"), ["88123", "****"]);

@@ -437,7 +437,7 @@ impl RowNumbers {
     }
 
     /// Rows whose id satisfies a condition.
-    pub(crate) fn with_ids(ids: &[u32], mut wanted: impl FnMut(u32) -> bool) -> Self {
+    pub fn with_ids(ids: &[u32], mut wanted: impl FnMut(u32) -> bool) -> Self {
         let mut rows = RowNumbers::default();
         for (row, &id) in ids.iter().enumerate() {
             if wanted(id) {

@@ -39,7 +39,7 @@ impl Earlier {
         let given: Vec<&String> = given.collect();
         let mut reports: Vec<Report> = Vec::new();
         for column in &withheld {
-            if !given.contains(&column) {
+            if !given.contains(column) {
                 let message = format!(
                     "{}: the hierarchy of '{column}' is withheld, so its labels can't be read",
                     folder.display()
@@ -155,6 +155,7 @@ impl Earlier {
                 truncate: known.truncated,
                 top: bound(&known.top),
                 bottom: bound(&known.bottom),
+                pseudonym_key: None,
             }),
             requirements: requirements
                 .filter(|requirement| requirement.column() == Some(column.name.as_str()))
@@ -170,7 +171,7 @@ impl Earlier {
         let mut wrong = Vec::new();
         for column in self.table.columns.iter().filter(|column| column.role == Role::Quasi) {
             let read = |folder: &Path, entry: &TableManifest| -> Result<_, Error> {
-                Ok(read_listing(folder, entry, &column.name).map_err(|error| Error::from(error).at(folder))?)
+                read_listing(folder, entry, &column.name).map_err(|error| Error::from(error).at(folder))
             };
             let (then, now) = (read(&self.folder, self.entry())?, read(release, entry)?);
             let is_same_listing = match (&then, &now) {
