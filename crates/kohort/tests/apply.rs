@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use kohort::model::spec::HierarchySource;
 use kohort::{Apply, Error, Job, Silent, Verdict, verify_applied};
 
 /// Numbers that look random and are the same on every run.
@@ -159,6 +160,49 @@ fn the_order_of_new_rows_changes_nothing() {
     fs::write(folder.path("new.csv"), lines.join("\n")).unwrap();
     folder.apply().release().unwrap().write(folder.path("other")).unwrap();
     assert_eq!(folder.rows("one"), folder.rows("other"));
+}
+
+#[test]
+fn german_decimals_and_dates_are_read_as_in_the_old_release() {
+    let header = "id;gewicht;geburt;alter;krank\n";
+    let row = |id: u32, weight: &str, day: &str, age: u32, ill: &str| format!("{id};{weight};{day};{age};{ill}\n");
+    let old = [
+        row(1, "60,5", "17.03.1984", 40, "flu"),
+        row(2, "71,25", "20.04.1984", 44, "gout"),
+        row(3, "90,0", "01.01.1950", 70, "flu"),
+        row(4, "99,5", "31.12.1950", 79, "ulcer"),
+    ];
+    let new = [
+        row(11, "61,0", "01.04.1984", 41, "flu"),
+        row(12, "70,75", "20.04.1984", 42, "asthma"),
+        row(13, "120,0", "01.01.1950", 70, "flu"),
+    ];
+    let spec = "k = 2\n[tables.people]\nfile = \"old.csv\"\nperson = \"id\"\nseparator = \";\"\ndecimal = \",\"\ndate_format = \"%d.%m.%Y\"\n\
+                [tables.people.columns]\nid = \"identifier\"\ngewicht = \"quasi\"\ngeburt = \"quasi\"\nalter = { role = \"quasi\", top = 75 }\n\
+                krank = { role = \"sensitive\", l = 2 }\n";
+    let folder = Folder::with(spec, &format!("{header}{}", old.concat()), &format!("{header}{}", new.concat()));
+    let manifest = folder.apply().release().unwrap().write(folder.path("new")).unwrap();
+    assert_eq!((manifest.persons.n_out, manifest.persons.suppressed), (2, 1));
+    assert_eq!(manifest.tables[0].columns["alter"].top.as_deref(), Some("75"));
+    let text = fs::read_to_string(folder.path("new/people.csv")).unwrap();
+    assert!(text.contains("[60,5;71,25]") && text.contains("[17.03.1984,20.04.1984]"), "{text}");
+    let found = verify_applied(folder.path("new"), folder.path("old"), &Silent).unwrap();
+    assert_eq!(found.verdict, Verdict::Verified, "{:?}", found.wrong);
+}
+
+#[test]
+fn the_hierarchy_of_a_release_that_withholds_it_is_given() {
+    let mut numbers = Numbers(5);
+    let (old, new) = (people(&mut numbers, 30, 0), people(&mut numbers, 120, 1000));
+    let spec = spec(4, "").replace("k = 4\n", "k = 4\nhierarchies = \"withhold\"\n");
+    let folder = Folder::with(&spec, &old, &new);
+    let refused = messages(&folder.apply().release().unwrap_err());
+    assert!(refused.ends_with("the hierarchy of 'job' is withheld, so its labels can't be read"), "{refused}");
+    let source = HierarchySource::Paths(folder.path("jobs.csv"));
+    folder.apply().hierarchy("job", source).release().unwrap().write(folder.path("new")).unwrap();
+    assert!(!folder.path("new/people.job.hierarchy.csv").exists());
+    let found = verify_applied(folder.path("new"), folder.path("old"), &Silent).unwrap();
+    assert_ne!(found.verdict, Verdict::NotMet, "{:?}", found.wrong);
 }
 
 /// Somebody who knows that a person is in both releases keeps the values that both of the person's classes have.

@@ -42,6 +42,8 @@ pub const PSEUDONYM_LENGTH: usize = 16;
 pub enum Bound {
     /// This value, as the spec spells it: numbers with a point.
     At(String),
+    /// The bound of an earlier release, which the values need not reach.
+    OfEarlier(String),
     /// A value near this quantile of the column, 0 to 1.
     Quantile(f64),
 }

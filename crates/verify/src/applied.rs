@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use kohort_model::{Column, Requirement, Role, Table};
+use kohort_model::{Column, Notation, Requirement, Role, Table, ValueType};
 
 use crate::{Findings, Violation, Violations, measure};
 
@@ -60,7 +60,16 @@ pub fn verify_applied(new: &Table, earlier: &Table, requirements: &[Requirement]
 
 /// Whether cells of two columns are read in the same way.
 fn is_alike(new: &Column, earlier: &Column) -> bool {
-    new.role == earlier.role && new.value_type == earlier.value_type && new.notation == earlier.notation
+    let spelling = |column: &Column| {
+        let Notation { decimal_comma, date_format, codes } = column.notation.clone();
+        // Only what matters for the type of the column.
+        match column.value_type {
+            ValueType::Decimal | ValueType::Float => (decimal_comma, None, codes),
+            ValueType::Date | ValueType::Timestamp => (false, date_format, codes),
+            ValueType::Integer | ValueType::Text | ValueType::Boolean => (false, None, codes),
+        }
+    };
+    new.role == earlier.role && new.value_type == earlier.value_type && spelling(new) == spelling(earlier)
 }
 
 /// The rows of both releases in one table: the quasi columns, and the sensitive columns that are measured.
@@ -109,8 +118,6 @@ fn joined(new: &Column, earlier: &Column) -> Column {
 
 #[cfg(test)]
 mod tests {
-    use kohort_model::ValueType;
-
     use super::*;
 
     fn table(rows: &[(&str, &str)]) -> Table {

@@ -12,6 +12,7 @@ fn every_command_has_help() {
     for command in [
         "",
         "anonymize",
+        "apply",
         "check",
         "audit",
         "verify",

@@ -145,7 +145,7 @@ impl Earlier {
             Some(LabelsManifest::Flat) => Some(HierarchySource::Rule(Rule::Flat)),
             _ => apply.hierarchies.get(&column.name).cloned(),
         };
-        let bound = |text: &Option<String>| text.as_ref().map(|text| Bound::At(with_point(text, column)));
+        let bound = |text: &Option<String>| text.as_ref().map(|text| Bound::OfEarlier(with_point(text, column)));
         let requirements = self.requirements.iter();
         ColumnSpec {
             value_type: is_typed.then_some(column.value_type),
