@@ -58,9 +58,6 @@ pub(crate) struct ApplyClasses {
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, hide_default_value = true, allow_negative_numbers = true)]
     max_suppressed: f64,
 
-    #[command(flatten)]
-    csv: CsvFlags,
-
     /// How many threads to use; all cores without it
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -76,6 +73,8 @@ pub(crate) struct ApplyClasses {
     /// Print one JSON object: the manifest, and where the release is
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    csv: CsvFlags,
 }
 
 impl ApplyClasses {

@@ -46,11 +46,11 @@ pub(crate) struct Check {
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with_all = ["separator", "encoding", "null", "decimal", "date_format"])]
     memory: Option<u64>,
     #[command(flatten)]
+    pub(crate) counting: Counting,
+    #[command(flatten)]
     csv: CsvFlags,
     #[command(flatten)]
     notation: NotationFlags,
-    #[command(flatten)]
-    pub(crate) counting: Counting,
 }
 
 impl Check {

@@ -4,10 +4,10 @@ use crate::runner::{Folder, PATIENTS, SPEC};
 
 const NEW: &str = "\
 name,age,zip,sex,ward,disease
-Ina,34,88513,f,north,flu
-Jon,37,88540,m,south,ulcer
-Kim,36,88541,f,south,asthma
-Leo,63,89344,m,north,flu
+Ina,35,88513,f,north,flu
+Jil,34,88512,f,south,ulcer
+Kim,36,88541,m,south,asthma
+Leo,38,88540,m,north,flu
 Mia,90,89344,f,north,flu
 ";
 
@@ -59,7 +59,7 @@ fn an_old_release_that_is_damaged_missing_or_newer_is_refused_by_name() {
     let manifest = folder.read("out/manifest.json");
     let table = folder.read("out/patients.csv");
     folder.write("out/patients.csv", table.replace("flu", "gout").as_bytes());
-    refused(&folder, "patients.csv: its digest is not the one in manifest.json", 2);
+    refused(&folder, "out: patients.csv: its digest is not the one in manifest.json", 1);
     folder.write("out/patients.csv", table.as_bytes());
     let newer = manifest.replacen('{', "{ \"kohort\": \"99.0.0\", \"unheard_of\": 1,", 1);
     let newer = newer.replacen(&format!("\"kohort\": \"{}\",", env!("CARGO_PKG_VERSION")), "", 1);

@@ -112,9 +112,10 @@ fn forged_pseudonyms_are_found_without_the_key() {
 #[test]
 fn what_can_not_have_pseudonyms_is_refused_by_name() {
     let folder = clinic();
-    let ran = folder.run_in_vain(&["anonymize", "release.toml", "-o", "out", "--memory", "50MB"]);
-    assert_eq!(ran.code, 2, "{ran}");
-    assert!(ran.stderr.contains("name"), "{ran}");
+    let spec = folder.read("release.toml").replace("person = \"name\"\n", "");
+    folder.write("rows.toml", spec.as_bytes());
+    let ran = folder.run_in_vain(&["anonymize", "rows.toml", "-o", "out", "--memory", "50MB"]);
+    assert!(ran.code == 2 && ran.stderr.contains("column 'name'"), "{ran}");
     released(&folder);
     folder.write("new.csv", PATIENTS.as_bytes());
     let ran = folder.run_in_vain(&["apply", "out", "new.csv", "-o", "new"]);

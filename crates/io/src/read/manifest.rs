@@ -13,7 +13,6 @@ use serde_json::Value;
 /// Reads a manifest, or says why it can't be read. Messages may name keys, because these are public.
 pub(crate) fn parse_manifest(json: &str) -> Result<Manifest, String> {
     let read: Keys = serde_json::from_str(json).map_err(|error| error.to_string())?;
-    refuse_newer(json)?;
     let manifest: Manifest = serde_json::from_str(json).map_err(|error| error.to_string())?;
     // Writing the manifest again gives exactly the keys that were understood.
     let understood = serde_json::to_value(&manifest).map_err(|error| error.to_string())?;
@@ -23,30 +22,21 @@ pub(crate) fn parse_manifest(json: &str) -> Result<Manifest, String> {
     }
 }
 
-/// Refuses manifests of newer versions, which can claim what this version does not know how to count.
-fn refuse_newer(json: &str) -> Result<(), String> {
+/// The version that wrote a manifest, if it is newer than this one. It can claim what this version does not know how to count.
+pub(crate) fn newer_version(json: &str) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Version {
-        #[serde(default)]
-        kohort: Value,
+        kohort: String,
     }
     let numbers = |version: &str| -> Option<Vec<u64>> {
         let plain = version.split(['-', '+']).next().unwrap_or_default();
         plain.split('.').map(|number| number.parse().ok()).collect()
     };
-    let Version { kohort } = serde_json::from_str(json).map_err(|error| error.to_string())?;
-    let Some(said) = kohort.as_str() else { return Ok(()) };
-    let own = env!("CARGO_PKG_VERSION");
-    match (numbers(said), numbers(own)) {
-        (Some(theirs), Some(ours)) if theirs > ours => {
-            let theirs: Vec<String> = theirs.iter().map(u64::to_string).collect();
-            Err(format!(
-                "written by kohort {}, which is newer than this version, {own}: use that version",
-                theirs.join(".")
-            ))
-        }
-        _ => Ok(()),
-    }
+    let Version { kohort } = serde_json::from_str(json).ok()?;
+    let theirs = numbers(&kohort)?;
+    // Only the numbers are repeated, because anything may be in the file.
+    let said = theirs.iter().map(u64::to_string).collect::<Vec<_>>().join(".");
+    (theirs > numbers(env!("CARGO_PKG_VERSION"))?).then_some(said)
 }
 
 /// The keys of a JSON document.
