@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    anonymize, audit, check, completions, estimate, explain, explore, external, hierarchy, init, man, report, schema,
-    verify,
+    anonymize, apply, audit, check, completions, estimate, explain, explore, external, hierarchy, init, man, report,
+    schema, verify,
 };
 
 /// Releases tables about people so that nobody can be told apart from k-1 others, and proves it.
@@ -18,6 +18,7 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Anonymize(Box<anonymize::Anonymize>),
+    Apply(apply::ApplyClasses),
     Check(check::Check),
     Audit(audit::Audit),
     Verify(verify::Verify),

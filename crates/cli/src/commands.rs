@@ -1,6 +1,7 @@
 //! The commands, one file each. A command turns its arguments into calls of the library, and prints the result.
 
 pub(crate) mod anonymize;
+pub(crate) mod apply;
 pub(crate) mod audit;
 pub(crate) mod check;
 pub(crate) mod completions;
@@ -27,6 +28,7 @@ pub(crate) fn run() -> ExitCode {
     let arguments = Arguments::parse();
     let (outcome, output) = match &arguments.command {
         Command::Anonymize(command) => (command.run().map(|()| Verdict::Done), command.output()),
+        Command::Apply(command) => (command.run().map(|()| Verdict::Done), command.output()),
         Command::Check(command) => (command.run(), command.counting.output()),
         Command::Audit(command) => (command.run(), command.counting.output()),
         Command::Verify(command) => (command.run(), command.counting.output()),

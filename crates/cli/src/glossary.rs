@@ -24,7 +24,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     },
     Entry {
         names: &["role"],
-        text: "What a column is for: identifier, quasi, sensitive, key, plain, person_k or drop.\n\
+        text: "What a column is for: identifier, quasi, sensitive, key, plain, pseudonym, person_k or drop.\n\
                There is no default: a column without a role is an error, so that none is released by oversight.",
     },
     Entry {
@@ -50,6 +50,12 @@ pub(crate) const ENTRIES: &[Entry] = &[
                `references` which table's key it holds, or it is refused.",
     },
     Entry { names: &["plain"], text: "A column that helps nobody to find a person. Released unchanged." },
+    Entry {
+        names: &["pseudonym"],
+        text: "A column that is released as codes, one for each person, that only the owner of a key file can compute.\n\
+               Releases with pseudonyms of one key can be joined person by person: take a key for each recipient and\n\
+               release.",
+    },
     Entry {
         names: &["person_k"],
         text: "A column with each person's own k. For each person, the larger of own k and the release's k\n\

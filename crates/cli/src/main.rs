@@ -8,6 +8,7 @@ mod files;
 mod flags;
 mod glossary;
 mod progress;
+mod reading;
 mod render;
 mod terminal;
 

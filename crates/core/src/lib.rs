@@ -4,6 +4,7 @@
 //! give the same release with one thread and with eight. A release made here is only a claim: `kohort-verify` decides
 //! whether it holds.
 
+mod applied;
 pub mod audiences;
 mod blocks;
 pub mod cells;
@@ -18,6 +19,8 @@ pub mod register;
 pub mod relational;
 pub mod requirement;
 mod suppress;
+
+pub use applied::apply_classes;
 
 use std::num::NonZeroUsize;
 
@@ -176,6 +179,14 @@ pub enum AnonymizeError {
         /// The sensitive column.
         column: String,
     },
+    /// The classes of an earlier release take in nobody of a new table.
+    #[error(
+        "none of the {persons} new persons can be released: no class of the earlier release satisfies the requirement with new persons alone"
+    )]
+    NobodyFits {
+        /// Persons in the new table.
+        persons: u64,
+    },
     /// The caller cancelled the work.
     #[error("the work was cancelled")]
     Cancelled,
@@ -229,6 +240,9 @@ impl AnonymizeError {
             AnonymizeError::RowsLeftOut { .. } => Some(
                 "allow a larger share, ask for a smaller k, or allow persons to be left out with max_suppressed and \
                  leftovers = \"suppress\"",
+            ),
+            AnonymizeError::NobodyFits { .. } => Some(
+                "wait until there are more new persons, or release the new persons by themselves with `kohort anonymize`",
             ),
             AnonymizeError::OneValue { .. } => Some("drop the column, or take the requirement out"),
             AnonymizeError::NoQuasiColumn => Some("give the columns an attacker may know the role quasi"),

@@ -118,6 +118,11 @@ impl Original<'_> {
                 known.compared_as = by_text.then(|| ColumnManifest::AS_TEXT.to_owned());
                 self.with_changes(known, source)
             }
+            Shown::Copied(_) if self.origin.readings[source].transform.pseudonym_key.is_some() => {
+                let mut known = ColumnManifest::new(role, ValueType::Text.word());
+                known.pseudonym = Some(ColumnManifest::PSEUDONYM.to_owned());
+                known
+            }
             Shown::Copied(texts) => {
                 let field = self.origin.fields[source].as_ref();
                 let mut known = match field.map(|field| TextForm::of(field.data_type())) {

@@ -1,5 +1,6 @@
 //! Reading: turns a file and a spec into a [`LoadedTable`], or reports everything that is wrong.
 
+mod applied;
 mod arrow;
 mod audit;
 mod batches;
@@ -14,9 +15,11 @@ mod lazy;
 mod listing;
 mod load;
 mod manifest;
+mod missing;
 mod nearest;
 mod open;
 mod persons;
+mod pseudonym;
 mod register;
 mod release;
 mod roles;
@@ -36,7 +39,9 @@ pub use estimate::estimated_rows;
 pub use hierarchies::texts_by_value;
 pub use lazy::{LazyColumns, NotHandedOver};
 pub use load::{LoadedTable, Origin, check_labels, load};
+pub use missing::{MissingText, missing_values};
 pub use open::{CheckOptions, read_batches_for_check, read_for_check};
+pub use pseudonym::KeyFault;
 pub use register::{EarlierRegister, JoinedBy, LoadedRegister, LoadedRegisters, load_registers};
 pub use release::{
     DOCUMENTS, ReleaseError, ReleasedColumns, count_released, manifest_digest, read_listing, read_manifest_of,

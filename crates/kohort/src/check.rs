@@ -7,11 +7,13 @@ use kohort_io::{
     Batches, CheckOptions, CountedTable, FileColumns, ReadError, ReadErrors, infer_type, read_batches_for_check,
     read_for_check,
 };
+use kohort_model::spec::CsvSpec;
 use kohort_model::{Distance, Notation, Progress, Requirement, Table};
 use kohort_verify::{Findings, PartsCounter, Violations, measure};
 
 use crate::error::{Error, Report, violation_reports};
 use crate::in_parts::count_in_parts;
+use crate::make::notation_of;
 use crate::memory::Memory;
 
 /// The columns of a table to be counted, and the requirements to be checked.
@@ -57,8 +59,22 @@ impl Check {
     /// # Errors
     /// [`Error::Input`] if it can't be read or a column is not there.
     pub fn file(&self, path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Checked, Error> {
-        let path = path.as_ref();
-        self.count(path, read_for_check(path, &CheckOptions::default(), progress)?)
+        self.file_read_as(path, CsvSpec::default(), progress)
+    }
+
+    /// Does the same as [`Check::file`]. If the file is CSV, it is read in this way.
+    ///
+    /// # Errors
+    /// As [`Check::file`].
+    pub fn file_read_as(
+        &self,
+        path: impl AsRef<Path>,
+        csv: CsvSpec,
+        progress: &dyn Progress,
+    ) -> Result<Checked, Error> {
+        let (path, notation) = (path.as_ref(), notation_of(&csv));
+        let options = CheckOptions { csv, ..CheckOptions::default() };
+        self.count(path, read_for_check(path, &options, progress)?, &notation)
     }
 
     /// Does the same as [`Check::file`] for a file that may be larger than memory. Rows wait encrypted in the folder for temporary
@@ -87,7 +103,7 @@ impl Check {
         let mut counted = CountedTable::count(path, &options, &names, memory.of_texts(), progress)?;
         let quasi = positions(path, &counted.table, &self.quasi)?;
         let sensitive = positions(path, &counted.table, &self.sensitive)?;
-        order_values(&mut counted.table, &self.requirements);
+        order_values(&mut counted.table, &self.requirements, &Notation::default());
         let refused = |violations: Violations| Error::Input(violation_reports(&violations.0));
         let counter =
             PartsCounter::of_table(&counted.table, &quasi, &sensitive, &self.requirements).map_err(refused)?;
@@ -105,14 +121,14 @@ impl Check {
     /// [`Error::Input`] if a column is not there.
     pub fn batches(&self, batches: &Batches, progress: &dyn Progress) -> Result<Checked, Error> {
         let name = "table";
-        self.count(Path::new(name), read_batches_for_check(name, batches, progress)?)
+        self.count(Path::new(name), read_batches_for_check(name, batches, progress)?, &Notation::default())
     }
 
-    fn count(&self, place: &Path, mut table: Table) -> Result<Checked, Error> {
+    fn count(&self, place: &Path, mut table: Table, notation: &Notation) -> Result<Checked, Error> {
         let quasi = positions(place, &table, &self.quasi)?;
         let sensitive = positions(place, &table, &self.sensitive)?;
         table.person = positions(place, &table, self.person.as_slice())?.first().copied();
-        order_values(&mut table, &self.requirements);
+        order_values(&mut table, &self.requirements, notation);
         let findings = measure(&table, &quasi, &sensitive, &self.requirements)
             .map_err(|violations| Error::Input(violation_reports(&violations.0)))?;
         let unmet = violation_reports(&findings.unmet);
@@ -121,13 +137,14 @@ impl Check {
 }
 
 /// Infers the types of columns whose order a requirement uses.
-fn order_values(table: &mut Table, requirements: &[Requirement]) {
+fn order_values(table: &mut Table, requirements: &[Requirement], notation: &Notation) {
     for requirement in requirements {
         if requirement.distance() == Some(Distance::Ordered)
             && let Some(position) = requirement.sensitive_column().and_then(|column| table.position(column))
         {
             let column = &mut table.columns[position];
-            column.value_type = infer_type(&column.texts, &Notation::default());
+            column.value_type = infer_type(&column.texts, notation);
+            column.notation = notation.clone();
         }
     }
 }

@@ -279,6 +279,7 @@ impl From<AnonymizeError> for Error {
             | AnonymizeError::TooFewJoined { .. }
             | AnonymizeError::Presence { .. }
             | AnonymizeError::RowsLeftOut { .. }
+            | AnonymizeError::NobodyFits { .. }
             | AnonymizeError::PreviousCrowd { .. }
             | AnonymizeError::PreviousValues { .. } => Error::Unreachable(error),
             AnonymizeError::NoQuasiColumn

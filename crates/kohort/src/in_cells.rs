@@ -238,6 +238,7 @@ impl Job {
             links: Vec::new(),
             saved: None,
             registers: None,
+            applied: None,
             previous: Vec::new(),
             before,
         };

@@ -9,8 +9,8 @@ use kohort_core::register::{AnonymizedWithRegister, anonymize_with_register};
 use kohort_core::relational::anonymize_tables;
 use kohort_core::{Anonymized, anonymize};
 use kohort_io::{
-    AskedOfOne, Batches, CellForm, InMemory, LazyColumns, LoadedRegister, LoadedRegisters, Private, PrivateTables,
-    Sources, asked_of_join, load, load_registers, load_tables,
+    AskedOfOne, Batches, CellForm, InMemory, LazyColumns, LoadedRegister, LoadedRegisters, MissingText, Private,
+    PrivateTables, Sources, asked_of_join, load, load_registers, load_tables, missing_values,
 };
 use kohort_model::{
     Column, InRegister, Loss, NULL, Note, Progress, RegisterManifest, Requirement, Role, Schema, Silent, Spec, Table,
@@ -185,6 +185,15 @@ impl Job {
         if progress.is_cancelled() { Err(Error::Cancelled) } else { release }
     }
 
+    /// The values of the job's tables that their hierarchy files lack. They are cells of private tables, so only the publisher may see
+    /// them.
+    ///
+    /// # Errors
+    /// [`Error::Input`] if a table or a hierarchy can't be read.
+    pub fn missing_values(&self, progress: &dyn Progress) -> Result<Vec<MissingText>, Error> {
+        Ok(missing_values(self.sources(), &self.spec, progress)?)
+    }
+
     /// Whether quasi cells are released as labels or as bounds.
     pub(crate) fn form(&self) -> CellForm {
         self.cells
@@ -238,15 +247,17 @@ impl Job {
         let made = Made::of_one(spec, &original.table, progress)?;
         let accepted_risks = self.judge(made.risks)?;
         let table = TableFacts { name: original.table.name.clone(), rows_in: original.table.n_rows as u64, loss: None };
+        let notes = made.notes.into_iter().chain(Note::of_pseudonyms(spec)).collect();
         let facts = Facts {
             algorithm: made.algorithm,
-            notes: made.notes,
+            notes,
             accepted_risks,
             loss: made.loss,
             tables: vec![table],
             links: Vec::new(),
             saved: made.saved,
             registers: None,
+            applied: None,
             previous: Vec::new(),
             before,
         };
@@ -276,6 +287,7 @@ impl Job {
             links: link_manifests(&links),
             saved: None,
             registers: None,
+            applied: None,
             previous: Vec::new(),
             before,
         };
@@ -327,6 +339,7 @@ impl Job {
             links: Vec::new(),
             saved: None,
             registers: Some(RegisterFacts { registers, method, partitioners, by, found, contradicting }),
+            applied: None,
             previous: previous.manifests,
             before,
         };

@@ -60,6 +60,7 @@
 //! | read several releases of the same persons together | [`Audit`] |
 //! | estimate counts, means and quartiles from a release | [`estimate`](estimate()), [`estimate_by`] |
 //! | see what several values of k would cost | [`Job::explore`] |
+//! | release new persons in the classes of an earlier release | [`Apply`] |
 //! | get a spec to begin with | [`suggest`](suggest()) |
 //! | show progress, or cancel | [`Progress`] |
 //!
@@ -70,9 +71,11 @@
 //! anything fails there is an [`Error`] and no output. See `docs/what-k-anonymity-protects.md` in the repository for what
 //! readers may rely on.
 
+mod apply;
 mod audit;
 mod builder;
 mod check;
+mod classifications;
 mod counts;
 mod described;
 mod error;
@@ -95,12 +98,14 @@ mod totals;
 mod verification;
 mod wording;
 
+pub use apply::{Apply, verify_applied};
 pub use audit::{Audit, Audited};
 pub use builder::{
     Audience, BetaLikeness, Coalition, ColumnRequirement, Hierarchy, JobBuilder, LDiversity, Register, TCloseness,
     Table,
 };
 pub use check::{Check, Checked};
+pub use classifications::{Classification, make_classified};
 pub use counts::{counts, has_sizes, hides_persons};
 pub use error::{Error, Report};
 pub use estimate::{
@@ -111,7 +116,7 @@ pub use explore::{ExploreOptions, Explored, Figures, Outcome, Run, Series};
 pub use fitting::{TooLarge, machine_memory};
 pub use in_cells::{PlannedCells, WrittenInCells};
 pub use job::Job;
-pub use make::make_hierarchy;
+pub use make::{ColumnOfFile, make_hierarchy};
 pub use manifest::sensitive_columns;
 pub use memory::Memory;
 pub use release::Release;
@@ -131,8 +136,8 @@ pub use kohort_verify as verifier;
 
 pub use kohort_core::AnonymizeError;
 pub use kohort_io::{
-    Batches, CellForm, Compression, Existing, Format, LazyColumns, NotHandedOver, ReleasedBatches, WriteOptions,
-    check_target,
+    Batches, CellForm, Compression, Existing, Format, LazyColumns, MissingText, NotHandedOver, ReleasedBatches,
+    WriteOptions, check_target,
 };
 pub use kohort_model::{Manifest, Pass, Progress, Requirement, Role, Silent, Spec};
 pub use kohort_verify::Knows;

@@ -10,10 +10,11 @@ use kohort_core::audiences::{Losses, Savings};
 use kohort_io::{JoinedBy, WrittenFile};
 use kohort_model::spec::{ColumnSpec, RegisterMethod};
 use kohort_model::{
-    Achieved, AchievedCoalition, AchievedLearned, AchievedSensitive, Audience, AudienceManifest, Audiences,
-    BeforeAfter, BoundManifest, Coalition, CoalitionManifest, Distance, JoinManifest, LinkManifest, LinkMeaning, Loss,
-    Manifest, MethodLoss, Note, NoteManifest, Persons, PreviousManifest, ReferenceManifest, RegisterManifest,
-    Requirement, RequirementManifest, Risk, SavingsManifest, Setting, Settings, Spec, Steer, TableManifest,
+    Achieved, AchievedCoalition, AchievedLearned, AchievedSensitive, AppliedManifest, Audience, AudienceManifest,
+    Audiences, BeforeAfter, BoundManifest, Coalition, CoalitionManifest, Distance, JoinManifest, LinkManifest,
+    LinkMeaning, Loss, Manifest, MethodLoss, Note, NoteManifest, Persons, PreviousManifest, ReferenceManifest,
+    RegisterManifest, Requirement, RequirementManifest, Risk, SavingsManifest, Setting, Settings, Spec, Steer,
+    TableManifest,
 };
 use kohort_verify::{
     AudienceFindings, BlatantRisk, Findings, LearnedFindings, LinkKind, ReleasedLink, SensitiveFindings, Suppressed,
@@ -35,6 +36,8 @@ pub(crate) struct Facts {
     pub(crate) saved: Option<Savings>,
     /// What was done with registers, if there are any.
     pub(crate) registers: Option<RegisterFacts>,
+    /// The earlier release whose classes were applied, if any.
+    pub(crate) applied: Option<AppliedManifest>,
     /// Digests of the manifests of earlier releases, whose readers may also read this one.
     pub(crate) previous: Vec<String>,
     /// The counts of the private tables, as if their quasi columns were released unchanged.
@@ -116,6 +119,7 @@ impl Facts {
                 k: found.k,
                 l: found.l.iter().cloned().collect(),
             }),
+            applied: self.applied.clone(),
             notes: self.notes.iter().map(NoteManifest::from).collect(),
             accepted_risks: self.accepted_risks.iter().map(NoteManifest::from).collect(),
             verified: true,

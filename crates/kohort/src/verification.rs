@@ -15,8 +15,8 @@ use kohort_model::{
 };
 use kohort_verify::{
     Asked, AskedOfJoin, ClaimFindings, Findings, PrivateFacts, RegisterFacts, ReleasedLink, RowsOf, Skipped,
-    Suppressed, SuppressionLimit, TablesAgainst, ToldApart, Violation, Violations, check_claims, measure,
-    measure_tables, too_many_rows_left_out, verify_alone, verify_joined_against, verify_joined_alone,
+    Suppressed, SuppressionLimit, TablesAgainst, ToldApart, Violation, Violations, check_claims, find_non_pseudonyms,
+    measure, measure_tables, too_many_rows_left_out, verify_alone, verify_joined_against, verify_joined_alone,
     verify_tables_against, verify_tables_alone,
 };
 
@@ -108,7 +108,8 @@ pub(crate) fn count_read(
 ) -> Result<Verification, Error> {
     let mut notes = Vec::new();
     let counted = count_alone(release, &manifest, tables, &mut notes)?;
-    let wrong = claims_beyond_limit(&manifest);
+    let mut wrong = claims_beyond_limit(&manifest);
+    wrong.extend(non_pseudonyms(&manifest, tables));
     judge(Compared { manifest, counted, private: None }, notes, wrong, progress)
 }
 
@@ -174,6 +175,9 @@ fn judge(
     }
     if manifest.previous.is_some() && private.is_none() {
         notes.push("what readers of earlier releases learn can't be counted without those releases and the register; verify against the private tables to count it".to_owned());
+    }
+    if manifest.applied.is_some() {
+        notes.push(crate::apply::NOT_COUNTED.to_owned());
     }
     let found = match counted {
         Ok(found) => found,
@@ -454,6 +458,16 @@ fn set_hidden_aside(asked: &mut Vec<Requirement>, notes: &mut Vec<String>, lacks
             notes.push(note);
         }
     }
+}
+
+/// A report for each column that is said to hold pseudonyms and does not, as far as anybody can see without the key.
+fn non_pseudonyms(manifest: &Manifest, tables: &[Table]) -> Vec<Report> {
+    let of_table = |(entry, table): (&TableManifest, &Table)| -> Vec<Violation> {
+        let known = entry.columns.iter().filter(|(_, column)| column.pseudonym.is_some());
+        known.filter_map(|(name, _)| find_non_pseudonyms(table.column(name)?)).collect()
+    };
+    let found: Vec<Violation> = manifest.tables.iter().zip(tables).flat_map(of_table).collect();
+    violation_reports(&found)
 }
 
 /// A report for each limit that the release exceeds by what the manifest itself says: too many persons were left out, or

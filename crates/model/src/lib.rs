@@ -35,10 +35,10 @@ mod view;
 pub use audience::{Audience, Audiences, Coalition, Steer};
 pub use hierarchy::Hierarchy;
 pub use manifest::{
-    Achieved, AchievedCoalition, AchievedLearned, AchievedSensitive, AudienceManifest, BeforeAfter, BoundManifest,
-    CoalitionManifest, ColumnManifest, CsvManifest, JoinManifest, LabelsManifest, LinkManifest, LinkMeaning, Loss,
-    Manifest, MethodLoss, Persons, PreviousManifest, ReferenceManifest, RegisterManifest, RequirementManifest, Risk,
-    SavingsManifest, Setting, Settings, TableManifest, manifest_schema,
+    Achieved, AchievedCoalition, AchievedLearned, AchievedSensitive, AppliedManifest, AudienceManifest, BeforeAfter,
+    BoundManifest, CoalitionManifest, ColumnManifest, CsvManifest, JoinManifest, LabelsManifest, LinkManifest,
+    LinkMeaning, Loss, Manifest, MethodLoss, Persons, PreviousManifest, ReferenceManifest, RegisterManifest,
+    RequirementManifest, Risk, SavingsManifest, Setting, Settings, TableManifest, manifest_schema,
 };
 pub use note::{Note, NoteManifest, WhyNobody};
 pub use progress::{Pass, Progress, Quiet, Silent};
@@ -49,6 +49,6 @@ pub use role::Role;
 pub use schema::{Schema, SchemaError, SchemaErrorKind, SchemaErrors, SchemaParent, SchemaReference, SchemaTable};
 pub use spec::Spec;
 pub use table::{Column, NULL, Table, Texts};
-pub use transform::{Bound, Codes, Transform, spelled_as};
+pub use transform::{Bound, Codes, PSEUDONYM_ALPHABET, PSEUDONYM_LENGTH, Transform, spelled_as};
 pub use value::{Decimal, Notation, Value, ValueType};
 pub use view::{ALONE, Block, BlockCells, Consent, Disclosure};

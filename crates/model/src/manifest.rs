@@ -62,6 +62,9 @@ pub struct Manifest {
     /// Earlier releases that were taken into account; only if the spec names some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<PreviousManifest>,
+    /// The earlier release whose classes this one has; only if it was made by applying them to new persons.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied: Option<AppliedManifest>,
     /// What was done differently than the spec lets a reader expect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<NoteManifest>,
@@ -309,6 +312,24 @@ pub struct PreviousManifest {
     /// somebody of it can have been in.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub l: BTreeMap<String, u64>,
+}
+
+/// An earlier release whose classes were applied to new persons.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AppliedManifest {
+    /// Digest of the manifest of the earlier release.
+    pub manifest: String,
+    /// Digests of the tables of the earlier release, by the names of their files.
+    pub files: BTreeMap<String, String>,
+    /// Whether the publisher compared the new persons with those of the earlier release and found nobody in both. If not, a
+    /// person who is in both may be found in the values that two classes have in common.
+    pub persons_compared: bool,
+    /// Persons in the smallest class that both releases together show.
+    pub k: u64,
+    /// The worst class of both releases together, per sensitive column of which something is required.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sensitive: BTreeMap<String, AchievedSensitive>,
 }
 
 /// What one release for all audiences loses, beside two other ways to serve them.

@@ -68,6 +68,13 @@ pub enum Note {
         /// The number of cells.
         n_cells: u64,
     },
+    /// Classes of an earlier release were applied to new persons, who were not compared with its persons.
+    PersonsNotCompared,
+    /// A column is released as pseudonyms.
+    Pseudonyms {
+        /// The column.
+        column: String,
+    },
 }
 
 /// Why nobody is left out to make a class narrower.
@@ -104,7 +111,15 @@ impl Note {
             Note::NobodyLeftOut => "nobody_left_out",
             Note::MemoryChosen { .. } => "memory_chosen",
             Note::InCells { .. } => "in_cells",
+            Note::PersonsNotCompared => "persons_not_compared",
+            Note::Pseudonyms { .. } => "pseudonyms",
         }
+    }
+
+    /// What readers should know about columns of pseudonyms.
+    pub fn of_pseudonyms(spec: &Spec) -> Vec<Note> {
+        let columns = spec.transformed().filter(|column| column.transform.pseudonym_key.is_some());
+        columns.map(|column| Note::Pseudonyms { column: column.name.clone() }).collect()
     }
 
     /// The notes on the parts of a table as notes on the whole, each once. Counts of different persons add up; of tables that
@@ -232,6 +247,16 @@ impl fmt::Display for Note {
                 f,
                 "the table was anonymized in {n_cells} cells that share no class, to stay within the given memory: the loss \
                  may be a little higher than with more memory"
+            ),
+            Note::Pseudonyms { column } => write!(
+                f,
+                "'{column}' holds pseudonyms: releases with pseudonyms of the same key can be joined person by person, and were \
+                 not counted together; whoever has the key knows everybody"
+            ),
+            Note::PersonsNotCompared => write!(
+                f,
+                "nobody checked whether a person is in the earlier release, too: whoever knows that somebody is in both learns \
+                 which sensitive values the person's two classes have in common"
             ),
         }
     }

@@ -5,10 +5,13 @@
 //! | `round` | the nearest multiple of the base; a value in the middle between two goes to the one farther from 0 |
 //! | `truncate` | the first day of the month, quarter, year or decade |
 //! | `top`, `bottom` | a value at the bound or beyond it reads `>= bound`, or `<= bound` |
+//! | `key_file` | the first 80 bits of HMAC-SHA-256 of the text in UTF-8 under the key in the file, in letters of 5 bits |
 //!
 //! Rounding and truncating come first, so bounds are compared with what they leave. A bound by quantile `q` is one of these
 //! values: for `top` the largest, for `bottom` the smallest, that at least k persons hold each and that is not beyond the
 //! quantile, which is the smallest value such that at least a share `q` of the cells is not above it. Nulls stay null.
+
+use std::path::PathBuf;
 
 use crate::hierarchy::DateLevel;
 use crate::{Decimal, Notation, Value, ValueType};
@@ -24,13 +27,23 @@ pub struct Transform {
     pub top: Option<Bound>,
     /// The bound up to which values are coded, as in `<= 5`.
     pub bottom: Option<Bound>,
+    /// The file of the key for pseudonyms, relative to the spec. With it, the column has no other change.
+    pub pseudonym_key: Option<PathBuf>,
 }
+
+/// The letters of pseudonyms, the first one for 0. None of them is easily taken for another.
+pub const PSEUDONYM_ALPHABET: &str = "abcdefghijkmnpqrstuvwxyz23456789";
+
+/// The number of letters of a pseudonym.
+pub const PSEUDONYM_LENGTH: usize = 16;
 
 /// A bound of top or bottom coding.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Bound {
     /// This value, as the spec spells it: numbers with a point.
     At(String),
+    /// The bound of an earlier release, which the values need not reach.
+    OfEarlier(String),
     /// A value near this quantile of the column, 0 to 1.
     Quantile(f64),
 }
@@ -39,6 +52,11 @@ impl Transform {
     /// Whether every cell stays as it is.
     pub fn is_nothing(&self) -> bool {
         *self == Transform::default()
+    }
+
+    /// Whether the change depends on the type of the column.
+    pub fn needs_type(&self) -> bool {
+        self.pseudonym_key.is_none() && !self.is_nothing()
     }
 }
 

@@ -103,6 +103,7 @@ pub fn check_claims(manifest: &Manifest, found: &Findings, private: Option<&Priv
         registers,
         register,
         previous,
+        applied,
         notes,
         accepted_risks,
         verified,
@@ -118,6 +119,8 @@ pub fn check_claims(manifest: &Manifest, found: &Findings, private: Option<&Priv
     ledger.open("order");
     ledger.present("savings", savings.is_some(), !audiences.is_empty());
     ledger.open_if(savings.is_some(), "savings");
+    // Only the earlier release can confirm what is said of both.
+    ledger.open_if(applied.is_some(), "applied");
     // Notes on rows left out of child tables are not counted again, so their absence is not confirmed either.
     ledger.open_if(!notes.is_empty() || !links.is_empty(), "notes");
     ledger.open_if(!accepted_risks.is_empty(), "accepted_risks");

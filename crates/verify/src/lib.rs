@@ -31,6 +31,7 @@
 //! The verifier trusts tables as they were read, in particular that a table's dictionary holds no text twice. It trusts
 //! nothing that a release claims. A [`Violation`] names columns and row numbers, but never contains a cell.
 
+mod applied;
 mod asked;
 mod audit;
 mod block;
@@ -47,6 +48,7 @@ mod looks;
 #[cfg(test)]
 mod oracle;
 mod origins;
+mod pseudonym;
 mod reading;
 mod risks;
 mod single;
@@ -56,6 +58,7 @@ mod transformed;
 mod verified;
 mod violation;
 
+pub use applied::verify_applied;
 pub use asked::Asked;
 pub use audit::{AuditFindings, AuditedAudience, AuditedRelease, Hidden, Knows, audit};
 pub use block::{BlockOf, ReadAsTable, verify_block};
@@ -77,6 +80,7 @@ pub use joined::{
 };
 pub use limit::{SuppressionLimit, too_many_rows_left_out};
 pub use looks::common_looks;
+pub use pseudonym::{find_non_pseudonyms, verify_pseudonyms};
 pub use reading::listing::{Listing, ListingErrorKind};
 pub use reading::meaning::key_print;
 pub use reading::{RangeEnd, Reading, ShownLabel};

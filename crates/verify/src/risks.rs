@@ -19,6 +19,7 @@ use std::fmt;
 
 use kohort_model::{Cells, Column, NULL, NoteManifest, ReleasedColumn, ReleasedTable, Requirement, Role, Table};
 
+use crate::find_non_pseudonyms;
 pub use cells::RisksInCells;
 pub use formats::IdentifierKind;
 use persons::names_persons;
@@ -294,10 +295,10 @@ fn told_apart_by_plain(table: &Table, released: &ReleasedTable, persons: &Person
     unique_by_plain(table, released, persons).risk(columns, persons.n as u64)
 }
 
-/// The plain columns that a release shows.
+/// The plain columns that a release shows. Pseudonyms tell everybody apart, but nothing about anybody.
 fn plain_columns<'t>(table: &'t Table, released: &'t ReleasedTable) -> impl Iterator<Item = &'t Column> {
     let columns = released.columns.iter().map(|column| &table.columns[column.source]);
-    columns.filter(|column| column.role == Role::Plain)
+    columns.filter(|column| column.role == Role::Plain && find_non_pseudonyms(column).is_some())
 }
 
 /// How many persons are unique in a release.

@@ -52,7 +52,7 @@ pub fn verify_transformed(of: &Transformed<'_>) -> Result<(), Violation> {
     for (asked, found, side) in sides {
         let fits = match (asked, found) {
             (None, None) => true,
-            (Some(Bound::At(asked)), Some(found)) => of.bound(found).is_some_and(|found| {
+            (Some(Bound::At(asked) | Bound::OfEarlier(asked)), Some(found)) => of.bound(found).is_some_and(|found| {
                 kohort_model::spelled_as(asked, of.private.value_type, &of.private.notation)
                     .and_then(|asked| of.bound(&asked).map(|asked| asked == found))
                     .unwrap_or(false)

@@ -54,12 +54,24 @@ pub enum Violation {
     /// Cells that are not what the spec makes of the private ones.
     #[error("column '{column}': {} not what the spec makes of the private {}, first in row {first_row}", does(*n, "changed cell", "is", "are"), if *n == 1 { "one" } else { "ones" })]
     WrongTransform { column: String, n: u64, first_row: u64 },
+    /// Cells that can't be pseudonyms, or that several rows share.
+    #[error("column '{column}': {} no pseudonym of its own, first in row {first_row}", does(*n, "row", "has", "have"))]
+    NoPseudonym { column: String, n: u64, first_row: u64 },
     /// Cells that the spec's changes are not defined for.
     #[error("column '{column}': the spec's changes of cells are not defined for its values")]
     NoTransform { column: String },
     /// Values are coded from a bound that is neither the one in the spec nor the one found by its quantile.
     #[error("column '{column}': its values are coded from another bound than the spec asks for")]
     WrongBound { column: String },
+    /// A quasi column that the earlier release does not have, or that is read in another way.
+    #[error("column '{column}' is not read in the same way as in the earlier release")]
+    OtherThanEarlier { column: String },
+    /// Rows with quasi cells that no row of the earlier release has.
+    #[error("{} no class of the earlier release, first in released row {first_row}", does(*n, "released row", "shows", "show"))]
+    ClassNotOfEarlier { n: u64, first_row: u64 },
+    /// Something that is wrong with the persons of both releases together.
+    #[error("read together with the earlier release, {violation}")]
+    WithEarlier { violation: Box<Violation> },
     /// A requirement on a column that is not there.
     #[error("a requirement names column '{column}', which the table does not have")]
     UnknownColumn { column: String },
@@ -439,7 +451,8 @@ impl Violation {
             | Violation::InRelease { violation, .. }
             | Violation::ForAudience { violation, .. }
             | Violation::ForCoalition { violation, .. }
-            | Violation::Together { violation } => violation.is_undecided(),
+            | Violation::Together { violation }
+            | Violation::WithEarlier { violation } => violation.is_undecided(),
             _ => false,
         }
     }
@@ -487,6 +500,9 @@ impl Violation {
             | Violation::ForCoalition { violation, .. }
             | Violation::Together { violation }
             | Violation::InRelease { violation, .. } => violation.hint(),
+            Violation::WithEarlier { .. } => Some(
+                "wait until there are more new persons, or release everybody anew with `kohort anonymize` and withdraw the earlier release",
+            ),
             Violation::OriginalKeys { .. } => Some("give each row a key of its own"),
             Violation::OwnKUnmet { .. } => Some(
                 "anonymize the table again if persons ask for a larger k than when the release was made; otherwise don't publish the release",

@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, value_parser};
 use kohort::{
-    CellForm, Existing, Format, Job, Manifest, Memory, Spec, TooLarge, TotalChange, WriteOptions, check_target,
+    CellForm, Existing, Format, Job, Manifest, Memory, MissingText, Spec, TooLarge, TotalChange, WriteOptions,
+    check_target,
 };
 
 use super::{Output, size};
 use crate::failure::{Failure, Report, Status};
+use crate::files::write_private;
 use crate::flags::FlagSpec;
 use crate::progress::Bars;
 use crate::render::summary;
@@ -66,6 +68,10 @@ pub(crate) struct Anonymize {
     /// Release although a blatant risk was found; the manifest then names it
     #[arg(long)]
     accept_risks: bool,
+    /// If values are missing from hierarchy files, write them to this CSV file, which only you can read. It holds cells of the private
+    /// tables
+    #[arg(long, value_name = "FILE")]
+    missing: Option<PathBuf>,
     /// Do everything except write; with --memory only count the rows, and say what the work would take
     #[arg(long)]
     dry_run: bool,
@@ -165,7 +171,13 @@ impl Anonymize {
             ));
             return self.run_in_cells(&job, &target, memory, &bars);
         }
-        let release = job.anonymize_with(&bars)?;
+        let release = match job.anonymize_with(&bars) {
+            Ok(release) => release,
+            Err(error) => {
+                self.list_missing(&job, &error, &bars)?;
+                return Err(error.into());
+            }
+        };
         let manifest = match &target {
             Target::Folder { path, options } => release.write_with(path, *options, &bars)?,
             Target::Stdout => {
@@ -179,6 +191,31 @@ impl Anonymize {
         let only_publisher =
             OnlyPublisher { rows_left_out: release.rows_left_out().to_vec(), totals: release.total_changes(), listed };
         self.report(&manifest, &target, &only_publisher)
+    }
+
+    /// Writes the values that hierarchies lack to the file that the publisher named for them.
+    fn list_missing(&self, job: &Job, error: &kohort::Error, bars: &Bars) -> Result<(), Failure> {
+        let (Some(path), kohort::Error::Input(_)) = (&self.missing, error) else { return Ok(()) };
+        // Other problems of the input may also keep the tables from being read. They are reported anyway.
+        let Ok(missing) = job.missing_values(bars) else { return Ok(()) };
+        bars.clear();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+        let mut text = "table,column,value,rows\n".to_owned();
+        for value in &missing {
+            let MissingText { table, column, value, n_rows } = value;
+            text += &format!("{},{},{},{n_rows}\n", quoted(table), quoted(column), quoted(value));
+        }
+        write_private(path, &text)?;
+        terminal::note(&format!(
+            "{} missing from hierarchies {} listed in {}, which holds cells of private tables: keep it to yourself",
+            if missing.len() == 1 { "1 value".to_owned() } else { format!("{} values", missing.len()) },
+            if missing.len() == 1 { "is" } else { "are" },
+            path.display()
+        ));
+        Ok(())
     }
 
     /// Anonymizes a table that may be larger than memory.

@@ -9,6 +9,7 @@ use super::{Counting, Output, Verdict, size};
 use crate::failure::Failure;
 use crate::flags::FlagSpec;
 use crate::progress::Bars;
+use crate::reading::{CsvFlags, NotationFlags};
 use crate::render::findings;
 use crate::terminal;
 
@@ -16,6 +17,7 @@ const EXAMPLES: &str = "\
 Examples:
   kohort check patients.csv --quasi age,zip,sex
   kohort check out/patients.csv --quasi age,zip,sex --sensitive disease:l=3 --k 5
+  kohort check patienten.csv --quasi alter,plz --encoding windows-1252 --decimal , --date-format %d.%m.%Y
   kohort check visits.parquet --quasi age,zip --person patient_id --json";
 
 /// Measure how well a table hides people: any table, also another tool's output
@@ -41,10 +43,14 @@ pub(crate) struct Check {
     k: Option<i64>,
     /// How much memory to use for the data, such as 1GB: the table may be larger, and its rows wait on the disk, encrypted, in the
     /// folder for temporary files
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with_all = ["separator", "encoding", "null", "decimal", "date_format"])]
     memory: Option<u64>,
     #[command(flatten)]
     pub(crate) counting: Counting,
+    #[command(flatten)]
+    csv: CsvFlags,
+    #[command(flatten)]
+    notation: NotationFlags,
 }
 
 impl Check {
@@ -54,7 +60,7 @@ impl Check {
         let (bars, checked) = match self.memory {
             None => {
                 let bars = Bars::new();
-                let checked = check.file(&self.data, &bars)?;
+                let checked = check.file_read_as(&self.data, self.notation.added_to(self.csv.csv()), &bars)?;
                 (bars, checked)
             }
             Some(n_bytes) => {

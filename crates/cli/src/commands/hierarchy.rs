@@ -6,16 +6,19 @@ use clap::{Args, Subcommand};
 use kohort::model::ValueType;
 use kohort::model::hierarchy::{Hierarchy as Tree, Rule};
 use kohort::model::spec::HierarchySource;
+use kohort::{Classification, ColumnOfFile};
 
 use crate::failure::{Failure, Report, Status};
 use crate::files::read_text;
 use crate::flags::FlagSpec;
 use crate::progress::Bars;
+use crate::reading::{CsvFlags, NotationFlags};
 use crate::terminal;
 
 const EXAMPLES: &str = "\
 Examples:
   kohort hierarchy make patients.csv --column age --rule steps:5,10,50 > age.csv
+  kohort hierarchy make patients.csv --column diagnosis --kind icd10 > icd.csv
   kohort hierarchy check zip.csv
   kohort hierarchy show icd.csv --edges --depth 2";
 
@@ -49,7 +52,9 @@ pub(crate) struct Show {
 
 /// Make a hierarchy by rule from a column's values, and print it as value;parent;...;root
 #[derive(Args)]
-#[command(after_help = "Examples:\n  kohort hierarchy make patients.csv --column age --rule steps:5,10,50 > age.csv")]
+#[command(
+    after_help = "Examples:\n  kohort hierarchy make patients.csv --column age --rule steps:5,10,50 > age.csv\n  kohort hierarchy make patients.csv --column diagnosis --kind icd10 > icd.csv"
+)]
 pub(crate) struct Make {
     /// The table: CSV, Parquet or Arrow; - is stdin
     data: PathBuf,
@@ -57,11 +62,19 @@ pub(crate) struct Make {
     #[arg(long)]
     column: String,
     /// steps:5,10,50 | mask:right | mask:left | date | dates:month,year | flat
-    #[arg(long)]
-    rule: String,
+    #[arg(long, required_unless_present = "kind")]
+    rule: Option<String>,
+    /// The classification that the values are codes of: diseases by block and chapter (ICD-10), occupations (ISCO-08), regions of
+    /// Europe (NUTS), or countries by region and continent
+    #[arg(long, conflicts_with_all = ["rule", "value_type"], value_parser = kinds())]
+    kind: Option<String>,
     /// The type of the values; inferred from them if absent
     #[arg(long = "type", value_name = "TYPE", value_parser = type_words())]
     value_type: Option<String>,
+    #[command(flatten)]
+    csv: CsvFlags,
+    #[command(flatten)]
+    notation: NotationFlags,
 }
 
 #[derive(Args)]
@@ -139,10 +152,22 @@ fn leaves_below(tree: &Tree) -> Vec<usize> {
 
 impl Make {
     fn run(&self) -> Result<(), Failure> {
-        let rule = self.rule()?;
         let bars = Bars::new();
+        if let Some(kind) = self.kind.as_deref().and_then(Classification::from_word) {
+            let tree = kohort::make_classified(&self.values(), kind, &bars)?;
+            bars.clear();
+            self.print(&tree)?;
+            if kind != Classification::Countries {
+                terminal::note(
+                    "the hierarchy lists the codes of the table, so it tells which ones occur: add all codes that exist, or withhold it \
+                     (hierarchies = \"withhold\")",
+                );
+            }
+            return Ok(());
+        }
+        let rule = self.rule()?;
         let given = self.value_type.as_deref().and_then(ValueType::from_word);
-        let tree = kohort::make_hierarchy(&self.data, &self.column, &rule, given, &bars).map_err(|error| {
+        let tree = kohort::make_hierarchy(&self.values(), &rule, given, &bars).map_err(|error| {
             let mut failure = Failure::from(error);
             for hint in failure.reports.iter_mut().filter_map(|report| report.hint.as_mut()) {
                 *hint = hint.replace("with type", "with --type");
@@ -150,7 +175,16 @@ impl Make {
             failure
         })?;
         bars.clear();
-        let lines = render_paths(&tree).ok_or_else(|| {
+        self.print(&tree)
+    }
+
+    fn values(&self) -> ColumnOfFile {
+        let csv = self.notation.added_to(self.csv.csv());
+        ColumnOfFile { file: self.data.clone(), column: self.column.clone(), csv }
+    }
+
+    fn print(&self, tree: &Tree) -> Result<(), Failure> {
+        let lines = render_paths(tree).ok_or_else(|| {
             let message = format!("{}: values of column '{}' contain line breaks", self.data.display(), self.column);
             Failure::new(
                 Status::Input,
@@ -166,26 +200,31 @@ impl Make {
 
     /// The rule, read like in a spec.
     fn rule(&self) -> Result<Rule, Failure> {
+        let given = self.rule.as_deref().unwrap_or_default();
         let mut flags = FlagSpec::default();
         flags.set("k", 1);
         flags.data("-", None);
         flags.columns("quasi", &["column".to_owned()]);
-        flags.hierarchies(&[format!("column={}", self.rule)]);
+        flags.hierarchies(&[format!("column={given}")]);
         let spec = flags.finish().map_err(|mut failure| {
             for report in &mut failure.reports {
                 let message = report.message.trim_start_matches("column column.hierarchy: ");
-                report.message = format!("--rule {}: {message}", self.rule);
+                report.message = format!("--rule {given}: {message}");
             }
             failure
         })?;
         match spec.tables[0].columns[0].hierarchy.clone() {
             Some(HierarchySource::Rule(rule)) => Ok(rule),
             _ => Err(Failure::input(
-                format!("--rule {}: not a rule", self.rule),
+                format!("--rule {given}: not a rule"),
                 "use steps:5,10,50, mask:right, mask:left, date, dates:month,year or flat",
             )),
         }
     }
+}
+
+fn kinds() -> Vec<&'static str> {
+    Classification::ALL.iter().map(|kind| kind.word()).collect()
 }
 
 fn type_words() -> Vec<&'static str> {

@@ -18,6 +18,7 @@ const EXAMPLES: &str = "\
 Examples:
   kohort verify out/
   kohort verify out/ --against release.toml         also that it is a truthful recoding of the private tables
+  kohort verify new/ --applied-from old/            a release that `kohort apply` made, together with the earlier one
   kohort verify out/ --against release.toml --memory 2GB        tables that are larger than memory";
 
 /// Count a release again, from its files alone or against the private tables
@@ -36,6 +37,9 @@ pub(crate) struct Verify {
     /// The k that was given to `anonymize` in place of that of the spec
     #[arg(long, requires = "against")]
     k: Option<NonZeroU32>,
+    /// The release whose classes this one has, because `kohort apply` made it: also counts both together
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["against", "memory"])]
+    applied_from: Option<PathBuf>,
     /// How much memory to use for the data, such as 1GB: the release and the private table may be larger, and their rows wait on the
     /// disk, encrypted, in the folder for temporary files
     #[arg(long, value_name = "SIZE", value_parser = size)]
@@ -49,6 +53,10 @@ impl Verify {
         self.counting.begin()?;
         let bars = if self.memory.is_some() { Bars::cancelled_by_interrupt()? } else { Bars::new() };
         let found = match (&self.against, self.memory) {
+            (None, None) if self.applied_from.is_some() => {
+                let earlier = self.applied_from.as_deref().unwrap_or(&self.release);
+                kohort::verify_applied(&self.release, earlier, &bars)
+            }
             (None, None) => kohort::verify_with(&self.release, &bars),
             (None, Some(n_bytes)) => kohort::verify_within(&self.release, Memory::bytes(n_bytes), &bars),
             (Some(spec), memory) => {
@@ -79,6 +87,7 @@ impl Verify {
                 text += &keys("as manifest says", &claims.taken);
                 text += &keys("not confirmed", &claims.unconfirmed);
                 let by = match &self.against {
+                    None if self.applied_from.is_some() => "from the released files, together with the earlier release",
                     None => "from the released files alone",
                     Some(_) if found.joined.is_some() => "against the private table and its registers",
                     Some(_) if found.tables.is_empty() => "against the private table",

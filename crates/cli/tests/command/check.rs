@@ -81,3 +81,33 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
+
+#[test]
+fn a_table_is_read_as_the_flags_say() {
+    let folder = Folder::new();
+    let table = "stra\u{df}e;gr\u{f6}\u{df}e;krank\nA;1,5;k.A.\nA;1,50;flu\nB;2,5;flu\nB;2,5;k.A.\n";
+    let latin: Vec<u8> = table.chars().map(|letter| letter as u8).collect();
+    folder.write("a.csv", &latin);
+    let flags = ["--encoding", "windows-1252", "--separator", ";", "--null", "k.A.", "--decimal", ","];
+    let check = [
+        "check",
+        "a.csv",
+        "--quasi",
+        "stra\u{df}e",
+        "--sensitive",
+        "gr\u{f6}\u{df}e:t=0.6,distance=ordered",
+        "--k",
+        "2",
+        "--json",
+    ];
+    let without = folder.run_in_vain(&check);
+    assert_ne!(without.code, 0, "{without}");
+    let ran = folder.run_in_vain(&[&check[..], &flags].concat());
+    assert_eq!(ran.code, 0, "{ran}");
+    let found: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((&found["k"], &found["classes"]), (&2.into(), &2.into()));
+    let made = folder.run_in_vain(
+        &[&["hierarchy", "make", "a.csv", "--column", "gr\u{f6}\u{df}e", "--rule", "steps:1"][..], &flags].concat(),
+    );
+    assert!(made.code == 0 && made.stdout.contains("2,5;\"[2;3)\";*"), "{made}");
+}

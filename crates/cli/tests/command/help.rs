@@ -12,6 +12,7 @@ fn every_command_has_help() {
     for command in [
         "",
         "anonymize",
+        "apply",
         "check",
         "audit",
         "verify",
@@ -77,6 +78,7 @@ fn manual_pages_are_printed_and_written_one_per_command() {
     let commands = [
         "kohort",
         "kohort-anonymize",
+        "kohort-apply",
         "kohort-audit",
         "kohort-check",
         "kohort-completions",

@@ -47,3 +47,44 @@ fn a_hierarchy_that_was_made_can_be_read() {
     folder.write("age.csv", made.stdout.as_bytes());
     assert_eq!(folder.run(&["hierarchy", "check", "age.csv"]).code, 0);
 }
+
+#[test]
+fn a_hierarchy_of_a_classification_can_be_used() {
+    let folder = Folder::with(&[("a.csv", "icd,land\nE11.9,DE\nE10,FR\nC50.1,DE\nE11.9,\n")]);
+    let icd = folder.run(&["hierarchy", "make", "a.csv", "--column", "icd", "--kind", "icd10"]);
+    assert_eq!(
+        icd.stdout,
+        "C50.1;C50.-;C50-C50;II C00-D48;*\nE10;E10.-;E10-E14;IV E00-E90;*\nE11.9;E11.-;E10-E14;IV E00-E90;*\n",
+        "{icd}"
+    );
+    assert!(icd.stderr.contains("note: the hierarchy lists the codes of the table"), "{icd}");
+    let land = folder.run(&["hierarchy", "make", "a.csv", "--column", "land", "--kind", "countries"]);
+    assert_eq!((land.code, land.stdout.lines().count(), land.stderr.as_str()), (0, 249, ""), "{land}");
+    folder.write("icd.csv", icd.stdout.as_bytes());
+    assert_eq!(folder.run(&["hierarchy", "check", "icd.csv"]).code, 0);
+    let wrong = folder.run(&["hierarchy", "make", "a.csv", "--column", "land", "--kind", "isco"]);
+    assert!(wrong.code == 2 && wrong.stderr.contains("no codes of isco, in rows 1"), "{wrong}");
+    assert!(!wrong.stderr.contains("FR"), "{wrong}");
+    let both = folder.run(&["hierarchy", "make", "a.csv", "--column", "land", "--kind", "nuts", "--rule", "flat"]);
+    assert_eq!(both.code, 2, "{both}");
+}
+
+#[test]
+fn values_that_a_hierarchy_lacks_are_listed_for_their_owner_alone() {
+    let spec = "k = 2\n[tables.a]\nfile = \"a.csv\"\n[tables.a.columns]\nzip = { role = \"quasi\", type = \"text\", hierarchy = \"zip.csv\" }\n";
+    let table = "zip\n88512\n11111\n\"a, \"\"b\"\"\"\n11111\n";
+    let folder = Folder::with(&[("a.csv", table), ("zip.csv", ZIP), ("release.toml", spec)]);
+    let ran = folder.run_in_vain(&["anonymize", "release.toml", "-o", "out"]);
+    assert!(ran.code == 2 && !ran.stderr.contains("11111"), "{ran}");
+    let ran = folder.run(&["anonymize", "release.toml", "-o", "out", "--missing", "missing.csv"]);
+    assert!(ran.code == 2 && !ran.stderr.contains("11111"), "{ran}");
+    assert!(ran.stderr.contains("note: 2 values missing from hierarchies are listed in missing.csv"), "{ran}");
+    let expected = "table,column,value,rows\n\"a\",\"zip\",\"11111\",2\n\"a\",\"zip\",\"a, \"\"b\"\"\",1\n";
+    assert_eq!(folder.read("missing.csv"), expected);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(folder.path("missing.csv")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0);
+    }
+}

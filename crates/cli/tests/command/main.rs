@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod anonymize;
+mod apply;
 mod audiences;
 mod audit;
 mod bad_input;
@@ -21,6 +22,7 @@ mod killed;
 mod many_tables;
 mod memory;
 mod notes;
+mod pseudonyms;
 mod register;
 mod report;
 mod republication;

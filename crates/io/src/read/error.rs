@@ -10,6 +10,7 @@ use kohort_verify::Violation;
 
 use super::columns::FileColumns;
 use super::nearest::nearest;
+use super::pseudonym::KeyFault;
 use crate::ErrorClass;
 
 /// One problem of a file that is read.
@@ -111,6 +112,12 @@ pub enum ReadError {
     /// Values that look like labels of a release.
     #[error("column '{column}' already holds '*' or ranges such as '[20,29]', in {rows}")]
     LabelClash { column: String, rows: RowNumbers },
+    /// Several rows with one value, which its pseudonym would link.
+    #[error("column '{column}': pseudonyms would link the rows of one value, in {rows}")]
+    PseudonymRepeats { column: String, rows: RowNumbers },
+    /// A key that can't be used.
+    #[error("column '{column}': the key {}: {why}", path.display())]
+    PseudonymKey { column: String, path: PathBuf, why: KeyFault },
     /// A hierarchy file that can't be read.
     #[error("column '{column}': hierarchy {}: can't be read: {source}", path.display())]
     HierarchyIo { column: String, path: PathBuf, source: std::io::Error },
@@ -202,6 +209,7 @@ impl ReadError {
         | ReadError::BadPersonK { rows, .. }
         | ReadError::NotOfType { rows, .. }
         | ReadError::ImpossibleDates { rows, .. }
+        | ReadError::PseudonymRepeats { rows, .. }
         | ReadError::LabelClash { rows, .. } = &mut self
         {
             *rows = RowNumbers::default();
@@ -293,6 +301,10 @@ impl ReadError {
             ReadError::LabelClash { column, .. } => {
                 format!("give '{column}' a hierarchy that has these values as leaves, or rename them")
             }
+            ReadError::PseudonymRepeats { column, .. } => {
+                format!("release one row for each person, or give '{column}' role \"identifier\" or \"drop\"")
+            }
+            ReadError::PseudonymKey { path, why, .. } => why.hint(path),
             ReadError::Hierarchy { .. } => "`kohort hierarchy check` shows all problems".into(),
             ReadError::HierarchyRule { .. } => return None,
             ReadError::NotInHierarchy { column, .. } => {
@@ -425,7 +437,7 @@ impl RowNumbers {
     }
 
     /// Rows whose id satisfies a condition.
-    pub(crate) fn with_ids(ids: &[u32], mut wanted: impl FnMut(u32) -> bool) -> Self {
+    pub fn with_ids(ids: &[u32], mut wanted: impl FnMut(u32) -> bool) -> Self {
         let mut rows = RowNumbers::default();
         for (row, &id) in ids.iter().enumerate() {
             if wanted(id) {

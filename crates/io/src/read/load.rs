@@ -13,6 +13,7 @@ use kohort_model::{
 
 use super::error::{ReadError, ReadErrors, RowNumbers};
 use super::hierarchies::Hierarchies;
+use super::pseudonym::pseudonymized;
 use super::roles::{check_names, key_names, roles_of};
 use super::transform::{Holders, changed, changed_field};
 use super::typing::{self, Misfit, Why};
@@ -180,7 +181,7 @@ impl Described {
             let role = roles[position].expect("only columns with a role are kept");
             let column_spec = table_spec.columns.iter().find(|column| &column.name == name);
             let mut field = raw.field.clone();
-            let asked = Asked { name, role, column_spec, table: table_spec, holders };
+            let asked = Asked { name, role, column_spec, table: table_spec, sources, holders };
             let column = build_column(&asked, raw, &mut hierarchies, &mut problems);
             if let Some(column_spec) = column_spec {
                 field = field.and_then(|field| changed_field(field, &column, &column_spec.transform));
@@ -199,6 +200,11 @@ impl Described {
             let rows = RowNumbers::with_ids(&columns[person].ids, |id| id == NULL);
             problems.push(ReadError::NullPerson { column: columns[person].name.clone(), rows });
         }
+        // Each pseudonym has one row, so each row is a person. The cells don't name persons any more, so they can be released.
+        let is_pseudonym = |column: &ColumnSpec| {
+            column.transform.pseudonym_key.is_some() && table_spec.person.as_ref() == Some(&column.name)
+        };
+        let person = person.filter(|_| !table_spec.columns.iter().any(is_pseudonym));
         if !problems.is_empty() {
             return Err(problems);
         }
@@ -232,6 +238,7 @@ struct Asked<'a> {
     role: Role,
     column_spec: Option<&'a ColumnSpec>,
     table: &'a TableSpec,
+    sources: Sources<'a>,
     holders: Holders<'a>,
 }
 
@@ -241,7 +248,7 @@ fn build_column(
     hierarchies: &mut Hierarchies<'_>,
     problems: &mut Vec<ReadError>,
 ) -> Column {
-    let &Asked { name, role, column_spec, table, holders } = asked;
+    let &Asked { name, role, column_spec, table, sources, holders } = asked;
     let form = raw.field.as_ref().map(|field| TextForm::of(field.data_type()));
     let mut column = Column {
         name: name.to_owned(),
@@ -272,7 +279,15 @@ fn build_column(
             }
         }
     }
-    if let Some(transform) = column_spec.map(|spec| &spec.transform).filter(|transform| !transform.is_nothing()) {
+    let transform = column_spec.map(|spec| &spec.transform).filter(|transform| !transform.is_nothing());
+    if let Some(key_file) = transform.and_then(|transform| transform.pseudonym_key.as_deref()) {
+        match pseudonymized(&column, &sources.place(key_file)) {
+            Ok(changed) => column = changed,
+            Err(found) => problems.extend(found),
+        }
+        return column;
+    }
+    if let Some(transform) = transform {
         match changed(&column, transform, holders) {
             Ok(changed) => column = changed,
             Err(found) => {
@@ -308,7 +323,7 @@ fn needs_type(role: Role, column_spec: Option<&ColumnSpec>) -> bool {
                 || matches!(spec.hierarchy, Some(HierarchySource::Rule(_)))
                 || asks_for(Some(spec), Distance::Ordered)
         }),
-        Role::Plain => column_spec.is_some_and(|spec| !spec.transform.is_nothing()),
+        Role::Plain => column_spec.is_some_and(|spec| spec.transform.needs_type()),
         Role::Identifier | Role::Key | Role::Drop => false,
     }
 }

@@ -22,6 +22,23 @@ pub(crate) fn parse_manifest(json: &str) -> Result<Manifest, String> {
     }
 }
 
+/// The version that wrote a manifest, if it is newer than this one. It can claim what this version does not know how to count.
+pub(crate) fn newer_version(json: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Version {
+        kohort: String,
+    }
+    let numbers = |version: &str| -> Option<Vec<u64>> {
+        let plain = version.split(['-', '+']).next().unwrap_or_default();
+        plain.split('.').map(|number| number.parse().ok()).collect()
+    };
+    let Version { kohort } = serde_json::from_str(json).ok()?;
+    let theirs = numbers(&kohort)?;
+    // Only the numbers are repeated, because anything may be in the file.
+    let said = theirs.iter().map(u64::to_string).collect::<Vec<_>>().join(".");
+    (theirs > numbers(env!("CARGO_PKG_VERSION"))?).then_some(said)
+}
+
 /// The keys of a JSON document.
 enum Keys {
     Object(BTreeMap<String, Keys>),

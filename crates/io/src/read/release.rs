@@ -18,7 +18,7 @@ use super::CountedTable;
 use super::columns::FileColumns;
 use super::error::{ReadError, ReadErrors};
 use super::hierarchies::Hierarchies;
-use super::manifest::parse_manifest;
+use super::manifest::{newer_version, parse_manifest};
 use super::open::{CheckOptions, read_for_check, read_released};
 use super::{ListingError, OpenTable, read_listing_file};
 use crate::bounds::{bound_names, compose, label, separator};
@@ -46,6 +46,9 @@ pub enum ReleaseError {
     /// The manifest can't be understood.
     #[error("{}: {message}", path.display())]
     BadManifest { path: PathBuf, message: String },
+    /// A newer version wrote the manifest.
+    #[error("{}: written by kohort {version}, which is newer than this version, {}", path.display(), env!("CARGO_PKG_VERSION"))]
+    Newer { path: PathBuf, version: String },
     /// A file is not the one that the manifest describes.
     #[error("{file}: its digest is not the one in manifest.json")]
     Digest { file: String },
@@ -81,6 +84,7 @@ impl ReleaseError {
             ReleaseError::NoManifest { .. } => {
                 Some("name a folder that `kohort anonymize` wrote; for any other table use `kohort check`".to_owned())
             }
+            ReleaseError::Newer { version, .. } => Some(format!("use kohort {version}")),
             ReleaseError::SeveralTables { .. } => Some(
                 "name the files of its tables one by one, with {person} where a column names the person".to_owned(),
             ),
@@ -107,6 +111,7 @@ impl ReleaseError {
             ReleaseError::Table(problems) => problems.class(),
             ReleaseError::NoManifest { .. }
             | ReleaseError::BadManifest { .. }
+            | ReleaseError::Newer { .. }
             | ReleaseError::Digest { .. }
             | ReleaseError::Differs { .. }
             | ReleaseError::Unnamed { .. }
@@ -205,6 +210,9 @@ pub(super) fn read_manifest(folder: &Path) -> Result<Manifest, ReleaseError> {
         std::io::ErrorKind::NotFound => ReleaseError::NoManifest { folder: folder.to_owned() },
         _ => ReleaseError::Io { path: path.clone(), source },
     })?;
+    if let Some(version) = newer_version(&json) {
+        return Err(ReleaseError::Newer { path, version });
+    }
     parse_manifest(&json).map_err(|message| ReleaseError::BadManifest { path, message })
 }
 

@@ -57,7 +57,7 @@ pub(super) fn changed(private: &Column, transform: &Transform, holders: Holders<
 /// The Arrow field of a changed column: dates stay dates, rounded whole numbers are 64 bits wide so that none is too large,
 /// and all others become text.
 pub(super) fn changed_field(field: Field, column: &Column, transform: &Transform) -> Option<Field> {
-    if !column.notation.codes.are_none() {
+    if !column.notation.codes.are_none() || transform.pseudonym_key.is_some() {
         return None;
     }
     match (&transform.round, column.value_type) {
@@ -69,7 +69,7 @@ pub(super) fn changed_field(field: Field, column: &Column, transform: &Transform
 
 /// Keys that do not fit the type of the column.
 fn misfits(private: &Column, transform: &Transform) -> Vec<ReadError> {
-    let Transform { round, truncate, top, bottom } = transform;
+    let Transform { round, truncate, top, bottom, pseudonym_key: _ } = transform;
     let is_number = matches!(private.value_type, ValueType::Integer | ValueType::Decimal | ValueType::Float);
     let mut problems = Vec::new();
     let mut refuse = |key: &'static str, needs: &'static str| {
@@ -157,10 +157,14 @@ fn codes(
     let mut problems = Vec::new();
     let mut bound = |key: &'static str, bound: &Option<Bound>| -> Option<String> {
         let column = private.name.clone();
-        let found = match bound.as_ref()? {
-            Bound::At(text) => spelled_as(text, private.value_type, &private.notation).ok_or_else(|| {
-                ReadError::BoundNotOfType { column: column.clone(), key, value_type: private.value_type }
-            }),
+        let asked = bound.as_ref()?;
+        let found = match asked {
+            Bound::At(text) | Bound::OfEarlier(text) => spelled_as(text, private.value_type, &private.notation)
+                .ok_or_else(|| ReadError::BoundNotOfType {
+                    column: column.clone(),
+                    key,
+                    value_type: private.value_type,
+                }),
             Bound::Quantile(share) => near_quantile(private, texts, *share, key, holders)
                 .ok_or(ReadError::QuantileHeldByFew { column: column.clone(), key, k: holders.k }),
         };
@@ -170,7 +174,7 @@ fn codes(
         };
         let found = found.and_then(|bound| {
             let n_coded = texts.iter().filter(|text| is_coded(text, &bound)).count();
-            let is_inside = n_coded > 0 && n_coded < texts.len();
+            let is_inside = (n_coded > 0 && n_coded < texts.len()) || matches!(asked, Bound::OfEarlier(_));
             if is_inside { Ok(bound) } else { Err(ReadError::BoundOutside { column, key }) }
         });
         found.map_err(|problem| problems.push(problem)).ok()

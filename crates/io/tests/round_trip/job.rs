@@ -128,6 +128,7 @@ pub(crate) fn manifest(loaded: &LoadedTable, file: &WrittenFile, k: u64) -> Mani
         registers: Vec::new(),
         register: None,
         previous: None,
+        applied: None,
         notes: Vec::new(),
         accepted_risks: Vec::new(),
         verified: true,

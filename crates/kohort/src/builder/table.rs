@@ -152,6 +152,12 @@ impl Table {
         self.set_in(column, "bottom", bound)
     }
 
+    /// A column that is released as pseudonyms, made with the key in this file. Nobody but its owner may be able to read the file.
+    #[must_use]
+    pub fn pseudonym(self, column: &str, key_file: &str) -> Self {
+        self.role(column, "pseudonym").set_in(column, "key_file", key_file)
+    }
+
     /// A column that is not released.
     #[must_use]
     pub fn drop(self, column: &str) -> Self {

@@ -61,6 +61,10 @@ pub struct ColumnManifest {
     /// The period to whose first day dates were moved before classes were made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated: Option<DateLevel>,
+    /// How the pseudonyms of the column were made: [`ColumnManifest::PSEUDONYM`]. The key is never named, and neither is a digest
+    /// of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pseudonym: Option<String>,
     /// What the labels of a generalized column stand for. Absent in releases of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<LabelsManifest>,
@@ -74,6 +78,8 @@ impl ColumnManifest {
     pub const UPPER_BOUND: &'static str = "quasi_hi";
     /// The type of columns whose Arrow type no [`ValueType`] describes, such as lists.
     pub const OTHER_TYPE: &'static str = "other";
+    /// The word in [`ColumnManifest::pseudonym`].
+    pub const PSEUDONYM: &'static str = "hmac-sha-256";
     /// The word in [`ColumnManifest::compared_as`].
     pub const AS_TEXT: &'static str = "text";
 
@@ -89,6 +95,7 @@ impl ColumnManifest {
             bottom: None,
             rounded: None,
             truncated: None,
+            pseudonym: None,
             labels: None,
         }
     }

@@ -112,6 +112,15 @@ pub enum SpecErrorKind {
     /// A bound by quantile in a table whose rows are not persons.
     #[error("a bound by quantile is not available in a child table, because its rows don't say whose they are")]
     QuantileInChild,
+    /// A key for cells that are no pseudonyms.
+    #[error("'key_file' is only for a column of role \"pseudonym\"")]
+    KeyWithoutPseudonym,
+    /// Pseudonyms of changed cells.
+    #[error("cells that become pseudonyms can't be changed otherwise")]
+    ChangedPseudonym,
+    /// Pseudonyms in several tables.
+    #[error("pseudonyms are not available with several tables in this version")]
+    PseudonymInTables,
     /// A distance with nothing to measure.
     #[error("a distance is given without t")]
     DistanceWithoutT,
@@ -346,6 +355,9 @@ impl SpecErrorKind {
             SpecErrorKind::TransformWithRegisters => {
                 "change the cells of both files beforehand, or release without a register"
             }
+            SpecErrorKind::KeyWithoutPseudonym => "take it out, or say role = \"pseudonym\"",
+            SpecErrorKind::ChangedPseudonym => "take round, truncate, top and bottom out",
+            SpecErrorKind::PseudonymInTables => "release one table, or give the column role \"identifier\" or \"drop\"",
             SpecErrorKind::QuantileInChild => "name the bound by its value, for example top = 120",
             SpecErrorKind::DistanceWithoutT => "add for example t = 0.2, or take the distance out",
             SpecErrorKind::DistanceWithoutHierarchy => {

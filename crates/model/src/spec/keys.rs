@@ -57,6 +57,7 @@ pub(super) const COLUMN: &[&str] = &[
     "truncate",
     "top",
     "bottom",
+    "key_file",
     "sensitive_to",
     "l",
     "p",
@@ -73,6 +74,8 @@ pub(super) const COLUMN: &[&str] = &[
 pub(super) const REQUIREMENTS: &[&str] =
     &["l", "p", "entropy_l", "recursive_cl", "t", "distance", "alpha", "beta", "enhanced_beta"];
 pub(super) const HIERARCHY: &[&str] = &["steps", "mask", "dates", "edges"];
+/// The role of a column that is released as pseudonyms: a plain column whose cells are replaced.
+pub(super) const PSEUDONYM: &str = "pseudonym";
 /// The keys that change cells before classes are made.
 pub(super) const TRANSFORM: &[&str] = &["round", "truncate", "top", "bottom"];
 pub(super) const QUANTILE: &[&str] = &["quantile"];

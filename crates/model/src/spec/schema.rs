@@ -87,7 +87,7 @@ mod tests {
             ("/$defs/table/properties/decimal", words(keys::DECIMALS)),
             ("/$defs/table/properties/orphans", words(keys::ORPHANS)),
             ("/$defs/table/properties/childless", words(keys::CHILDLESS)),
-            ("/$defs/role", Role::ALL.iter().map(|role| role.word()).collect()),
+            ("/$defs/role", Role::ALL.iter().map(|role| role.word()).chain([keys::PSEUDONYM]).collect()),
             ("/$defs/column/properties/type", ValueType::ALL.iter().map(|known| known.word()).collect()),
             ("/$defs/column/properties/distance", words(keys::DISTANCES)),
             ("/$defs/column/properties/truncate", words(keys::PERIODS)),

@@ -70,7 +70,12 @@ pub(super) fn read_column<'s>(reader: &mut Reader<'_>, columns: &Section<'s>, en
     let mut draft = ColumnDraft::nothing_yet(entry.name.to_owned(), place.clone());
     match entry.value.get_ref() {
         DeValue::String(word) => match understand_word(word, &roles()) {
-            Ok(role) => draft.role = Some(role),
+            Ok(role) => {
+                draft.role = Some(role);
+                if *word == keys::PSEUDONYM {
+                    reader.note(&place, SpecErrorKind::Missing { key: "key_file", example: KEY_FILE });
+                }
+            }
             Err(fault) => reader.note(&place, fault),
         },
         DeValue::Table(_) => {
@@ -84,8 +89,12 @@ pub(super) fn read_column<'s>(reader: &mut Reader<'_>, columns: &Section<'s>, en
     draft
 }
 
+const KEY_FILE: &str = "{ role = \"pseudonym\", key_file = \"pseudonyms.key\" }";
+
+/// The words for roles. Pseudonyms are released as plain cells.
 fn roles() -> Vec<(&'static str, Role)> {
-    Role::ALL.iter().map(|&role| (role.word(), role)).collect()
+    let pseudonym = (keys::PSEUDONYM, Role::Plain);
+    Role::ALL.iter().map(|&role| (role.word(), role)).chain([pseudonym]).collect()
 }
 
 fn read_details(reader: &mut Reader<'_>, section: &Section<'_>, draft: &mut ColumnDraft) {
@@ -97,6 +106,7 @@ fn read_details(reader: &mut Reader<'_>, section: &Section<'_>, draft: &mut Colu
     draft.value_type = reader.word(section, "type", &types);
     draft.hierarchy = read_hierarchy(reader, section);
     draft.transform = read_transform(reader, section, draft.hierarchy.as_ref(), draft.value_type, draft.role);
+    draft.transform.pseudonym_key = read_key_file(reader, section, &draft.transform);
     draft.requirements = read_requirements(reader, section, &draft.name, draft.hierarchy.is_some());
     draft.sensitive_to = reader.texts(section, "sensitive_to").unwrap_or_default();
     draft.sensitive_to_place = reader.place_of(section, "sensitive_to");
@@ -110,7 +120,7 @@ fn read_details(reader: &mut Reader<'_>, section: &Section<'_>, draft: &mut Colu
     if !matches!(role, Role::Quasi | Role::Sensitive) {
         for key in ["type", "hierarchy"] {
             // A plain column is typed if its cells are changed.
-            let is_typed = key == "type" && role == Role::Plain && !draft.transform.is_nothing();
+            let is_typed = key == "type" && role == Role::Plain && draft.transform.needs_type();
             if section.has(key) && !is_typed {
                 reader.note(&reader.place_of(section, key), SpecErrorKind::NotGeneralized { role });
             }
@@ -145,6 +155,28 @@ fn read_details(reader: &mut Reader<'_>, section: &Section<'_>, draft: &mut Colu
             reader.note(&reader.place_of(section, "hierarchy"), fault);
         }
     }
+}
+
+/// The file of the key, which only pseudonyms have, and they need.
+fn read_key_file(reader: &mut Reader<'_>, section: &Section<'_>, changes: &Transform) -> Option<PathBuf> {
+    let role = section.entry("role").and_then(|entry| entry.value.get_ref().as_str());
+    let is_pseudonym = role == Some(keys::PSEUDONYM);
+    if is_pseudonym && !changes.is_nothing() {
+        reader.note(&section.place, SpecErrorKind::ChangedPseudonym);
+    }
+    if is_pseudonym && !section.has("key_file") {
+        reader.note(&section.place, SpecErrorKind::Missing { key: "key_file", example: KEY_FILE });
+    }
+    let file = reader.text(section, "key_file")?.to_owned();
+    if !is_pseudonym {
+        reader.note(&reader.place_of(section, "key_file"), SpecErrorKind::KeyWithoutPseudonym);
+        return None;
+    }
+    if file.is_empty() {
+        let place = reader.place_of(section, "key_file");
+        reader.note(&place, SpecErrorKind::NotAllowed { expected: "a file", found: "\"\"".to_owned() });
+    }
+    Some(PathBuf::from(file))
 }
 
 /// `"date"`, `"flat"`, a path, or a table with one rule.

@@ -40,6 +40,11 @@ impl TableDraft {
         self.columns.iter().find(|column| column.name == name)
     }
 
+    /// Whether the column with this name is released as pseudonyms.
+    fn is_pseudonym(&self, name: &str) -> bool {
+        self.column(name).is_some_and(|column| column.transform.pseudonym_key.is_some())
+    }
+
     pub(super) fn finish(self) -> TableSpec {
         TableSpec {
             name: self.name,
@@ -184,6 +189,8 @@ fn check_keys_of(reader: &mut Reader<'_>, section: &Section<'_>, table: &mut Tab
                 table.columns.push(ColumnDraft::implied(name, Role::Key, place));
             }
             Some((None | Some(Role::Key | Role::Identifier), _)) => {}
+            // Pseudonyms stand for persons.
+            Some((Some(Role::Plain), _)) if used_as == "person" && table.is_pseudonym(name) => {}
             Some((Some(role), place)) => reader.note(&place, SpecErrorKind::KeyWithRole { used_as, role }),
         }
     }

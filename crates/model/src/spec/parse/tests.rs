@@ -168,7 +168,7 @@ fn all_problems_are_reported_together() {
          line 8: tables.patient.fil: unknown key\n  \
          did you mean 'file'?\n\
          line 9: tables.patient.header: must be true or false, found a text\n\
-         line 11: tables.patient.columns.age: must be identifier, quasi, sensitive, key, plain, person_k or drop, not 'quasy'\n  \
+         line 11: tables.patient.columns.age: must be identifier, quasi, sensitive, key, plain, person_k, drop or pseudonym, not 'quasy'\n  \
          did you mean 'quasi'?\n\
          line 12: tables.patient.columns.zip: 'role' is missing\n  \
          for example role = \"quasi\"\n\

@@ -22,6 +22,7 @@ pub(super) fn read_transform(
         truncate: reader.word(section, "truncate", keys::PERIODS),
         top: read_bound(reader, section, "top"),
         bottom: read_bound(reader, section, "bottom"),
+        pseudonym_key: None,
     };
     if section.has("round") && section.has("truncate") {
         reader.note(&reader.place_of(section, "truncate"), SpecErrorKind::RoundAndTruncate);
@@ -129,6 +130,10 @@ pub(super) fn check_places(reader: &mut Reader<'_>, tables: &[TableDraft], has_r
             }
             if has_registers {
                 reader.note(&column.place, SpecErrorKind::TransformWithRegisters);
+            }
+            // Rows of other tables would have to find their persons by the same pseudonyms.
+            if tables.len() > 1 && column.transform.pseudonym_key.is_some() {
+                reader.note(&column.place, SpecErrorKind::PseudonymInTables);
             }
             let by_quantile = |bound: &Option<Bound>| matches!(bound, Some(Bound::Quantile(_)));
             // Only in a table of persons it is known whose cells the bound could show.
