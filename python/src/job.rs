@@ -9,7 +9,7 @@ use arrow_array::cast::AsArray;
 use arrow_schema::{DataType, FieldRef};
 use kohort::model::spec::TableSpec;
 use kohort::{
-    Batches, CellForm, Error, Existing, Format, Memory, NotHandedOver, PlannedCells, Progress, Report, Role,
+    Batches, CellForm, Error, Existing, Format, Memory, NotHandedOver, PlannedCells, Progress, Report, Role, TooLarge,
     WriteOptions,
 };
 use pyo3::exceptions::PyValueError;
@@ -246,6 +246,17 @@ impl Job {
             }
         }
         if reports.is_empty() { Ok(self.with(job)) } else { Err(exception(py, &Error::Input(reports))) }
+    }
+
+    /// About how many bytes the job would need in memory, how many there are, and how many it could use in cells; `None` if it is
+    /// estimated to fit. `n_bytes` is what the machine has, if the system is not to be asked.
+    #[pyo3(signature = (n_bytes=None))]
+    fn too_large(&self, py: Python<'_>, n_bytes: Option<u64>) -> Option<(u64, u64, u64)> {
+        py.detach(|| {
+            let n_bytes = n_bytes.or_else(kohort::machine_memory)?;
+            let TooLarge { n_bytes_needed, memory } = self.job.too_large_for(n_bytes)?;
+            Some((n_bytes_needed, n_bytes, memory.n_bytes()))
+        })
     }
 
     /// How the table would be cut into cells of this much memory: rows, cells, rows of the largest cell, bytes on the disk.

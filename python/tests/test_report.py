@@ -166,6 +166,21 @@ def test_tables_larger_than_memory_are_planned_checked_and_verified(tmp_path, co
     assert kohort.verify(tmp_path / "out", against=spec, memory="1MB").verdict == "verified"
 
 
+def test_a_file_that_would_not_fit_into_memory_is_announced(tmp_path, monkeypatch):
+    frame = pd.DataFrame({"age": [20 + n % 60 for n in range(40_000)], "town": ["Ulm", "Bonn"] * 20_000})
+    frame.to_parquet(tmp_path / "rows.parquet")
+    spec = kohort.Spec(tmp_path / "rows.parquet", k=5, quasi=["age", "town"], algorithm="mondrian")
+    spec.anonymize()
+    monkeypatch.setenv("KOHORT_MEMORY", "2MB")
+    with pytest.warns(RuntimeWarning, match=r"2 MB are there: Spec.write_in_cells\(folder, memory='1MB'\)"):
+        spec.anonymize()
+    # A frame is in memory anyway.
+    kohort.anonymize(frame, k=5, quasi=["age", "town"], algorithm="mondrian")
+    monkeypatch.setenv("KOHORT_MEMORY", "much")
+    with pytest.raises(kohort.InputError, match="no size"):
+        spec.anonymize()
+
+
 def test_the_publisher_is_told_how_totals_change():
     person = pd.DataFrame({"id": range(8), "age": [30, 40] * 4})
     visit = pd.DataFrame({"person": [*range(8), 0, 0, 0], "cost": [10] * 8 + [100, 100, 100]})

@@ -6,6 +6,7 @@ import functools
 import inspect
 import os
 import string
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -326,6 +327,8 @@ class Spec:
         """
         with reporting(progress) as hook:
             job, sources = self._job(tables, threads, hook)
+            if any(source.is_file for source in sources.values()) or len(sources) < len(job.files):
+                _warn_if_too_large(job)
             made = job.asking(k, effort).anonymize(cells, seed, accept_risks, threads, hook)
         registers = job.registers
         return Release(made, {name: source for name, source in sources.items() if name not in registers}, self)
@@ -540,6 +543,20 @@ def _size(memory: int | str) -> int:
     except (KeyError, ValueError, OverflowError):
         problem = (f"memory={memory!r}: no size", "give a number of bytes, or a number and a unit, as in '2GB'")
     raise InputError([problem])
+
+
+def _warn_if_too_large(job: _kohort.Job) -> None:
+    """Warns of a file that would not fit into memory. The variable KOHORT_MEMORY says how much there is, as for the command."""
+    said = os.environ.get("KOHORT_MEMORY")
+    found = job.too_large(None if said is None else _size(said))
+    if found is not None:
+        needed, there, in_cells = (n_bytes >> 20 for n_bytes in found)
+        warnings.warn(
+            f"about {needed} MB of memory would be needed and {there} MB are there: "
+            f"Spec.write_in_cells(folder, memory='{in_cells}MB') releases the table in cells",
+            RuntimeWarning,
+            stacklevel=3,
+        )
 
 
 def _as_table(name: str, table: Any) -> Table:
