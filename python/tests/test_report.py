@@ -161,7 +161,8 @@ def test_tables_larger_than_memory_are_planned_checked_and_verified(tmp_path, co
     with pytest.raises(kohort.InputError, match="for tables in files"):
         kohort.check(frame, quasi="age", memory="1MB")
 
-    spec.write_in_cells(tmp_path / "out", memory="100KB")
+    written = spec.write_in_cells(tmp_path / "out", memory="100KB")
+    assert kohort.report(written).figures["persons"]["out"] == 4000
     assert kohort.verify(tmp_path / "out", memory="1MB").verdict == "verified"
     assert kohort.verify(tmp_path / "out", against=spec, memory="1MB").verdict == "verified"
 

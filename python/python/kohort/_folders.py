@@ -10,7 +10,7 @@ from typing import Any
 
 from . import _kohort
 from ._hierarchy import hierarchy
-from ._release import Release
+from ._release import Release, WrittenRelease
 from ._sources import source_of
 
 
@@ -31,6 +31,8 @@ class Folders:
     def of(self, release: Any) -> str:
         if isinstance(release, (str, os.PathLike)):
             return os.fspath(release)
+        if isinstance(release, WrittenRelease):
+            return release.folder
         if isinstance(release, Release):
             target = self._new("")
             release.write(target, progress=False)
