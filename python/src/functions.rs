@@ -1,4 +1,4 @@
-//! The functions that need no job: check, verify, audit, estimate, suggest, and trees of hierarchies.
+//! The functions that need no job: check, verify, audit, estimate, suggest, and trees of hierarchies. Charts are in `charts.rs`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use kohort::model::hierarchy::Rule;
 use kohort::model::spec::HierarchySource;
 use kohort::model::{Hierarchy, Notation, Spec, Texts, ValueType};
-use kohort::{Audit, Check, EstimateOptions, Knows, Role, Suggestion, Suggestions, Widths};
+use kohort::{Audit, Check, EstimateOptions, GroupBy, Knows, Memory, Role, Suggestion, Suggestions, Widths};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -41,14 +41,16 @@ fn spec(py: Python<'_>, document: &Bound<'_, PyDict>) -> PyResult<Spec> {
     Ok(job.spec().clone())
 }
 
-/// Counts any table. `document` is a spec of one table that says what is asked; its k is asked only if `has_k` is true.
+/// Counts any table. `document` is a spec of one table that says what is asked; its k is asked only if `has_k` is true. A file may
+/// be larger than the memory that is named.
 #[pyfunction]
-#[pyo3(signature = (source, document, has_k, threads=None, hook=None))]
+#[pyo3(signature = (source, document, has_k, n_bytes=None, threads=None, hook=None))]
 pub(crate) fn check(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,
     document: &Bound<'_, PyDict>,
     has_k: bool,
+    n_bytes: Option<u64>,
     threads: Option<i64>,
     hook: Option<Bound<'_, PyAny>>,
 ) -> PyResult<String> {
@@ -63,9 +65,11 @@ pub(crate) fn check(
     let person = document_text(document, "person")?;
     let check = Check { quasi: with_role(Role::Quasi), sensitive: with_role(Role::Sensitive), person, requirements };
     let source = Source::of(source)?;
-    let checked = Caller { threads, hook }.run(py, move |progress| match source {
-        Source::File(path) => check.file(path, progress),
-        Source::Rows(rows) => {
+    let checked = Caller { threads, hook }.run(py, move |progress| match (source, n_bytes) {
+        (Source::File(path), None) => check.file(path, progress),
+        (Source::File(path), Some(n_bytes)) => check.file_within(path, Memory::bytes(n_bytes), progress),
+        (Source::Rows(_), Some(_)) => Err(input("memory is for tables in files", "write the table to a file first")),
+        (Source::Rows(rows), None) => {
             let rows = rows.read()?;
             let _held = Held::new(&rows);
             check.batches(&rows, progress)
@@ -82,20 +86,27 @@ fn document_text(document: &Bound<'_, PyDict>, key: &str) -> PyResult<Option<Str
     table.cast_into::<PyDict>()?.get_item(key)?.map(|text| text.extract()).transpose()
 }
 
-/// Counts a release again, alone or against the private tables of a job.
+/// Counts a release again, alone or against the private tables of a job. The tables may be larger than the memory that is named.
 #[pyfunction]
-#[pyo3(signature = (folder, against=None, threads=None, hook=None))]
+#[pyo3(signature = (folder, against=None, n_bytes=None, threads=None, hook=None))]
 pub(crate) fn verify(
     py: Python<'_>,
     folder: PathBuf,
     against: Option<&Bound<'_, Job>>,
+    n_bytes: Option<u64>,
     threads: Option<i64>,
     hook: Option<Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let start = against.map(|against| against.get().start());
     let found = Caller { threads, hook }.run_with_errands(py, move |progress, errands| match start {
-        None => kohort::verify_with(folder, progress),
-        Some(start) => start.run(progress, errands, |job, progress| kohort::verify_against_with(folder, job, progress)),
+        None => match n_bytes {
+            None => kohort::verify_with(folder, progress),
+            Some(n_bytes) => kohort::verify_within(folder, Memory::bytes(n_bytes), progress),
+        },
+        Some(start) => start.run(progress, errands, |job, progress| match n_bytes {
+            None => kohort::verify_against_with(folder, job, progress),
+            Some(n_bytes) => kohort::verify_against_within(folder, job, Memory::bytes(n_bytes), progress),
+        }),
     })?;
     let manifest = serde_json::from_str::<Value>(&json::text(&found.manifest)?).unwrap_or_default();
     let object = json!({
@@ -145,23 +156,30 @@ pub(crate) fn audit(
     Ok(json::audited(&audited.findings, &names, &audited.unmet).to_string())
 }
 
-/// Estimates how many rows of the private table match conditions, from a release alone.
+/// Estimates how many rows of the private table match conditions, from a release alone: groups and what is estimated of each. Without
+/// `by` there is one group, which has no name.
 #[pyfunction]
-#[pyo3(signature = (folder, conditions, hierarchies, continuous=false, threads=None, hook=None))]
+#[pyo3(signature = (folder, conditions, hierarchies, by=None, continuous=false, threads=None, hook=None))]
+#[allow(clippy::too_many_arguments, reason = "Python gives them by name")]
 pub(crate) fn estimate(
     py: Python<'_>,
     folder: PathBuf,
     conditions: String,
     hierarchies: &Bound<'_, PyDict>,
+    by: Option<&str>,
     continuous: bool,
     threads: Option<i64>,
     hook: Option<Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let widths = if continuous { Widths::Continuous } else { Widths::Steps };
     let options = EstimateOptions { widths, hierarchies: self::hierarchies(py, hierarchies)? };
-    let found =
-        Caller { threads, hook }.run(py, move |progress| kohort::estimate(folder, &conditions, &options, progress))?;
-    Ok(Value::Object(found.to_object()).to_string())
+    let by = by.map(GroupBy::parse).transpose().map_err(|report| exception(py, &kohort::Error::Input(vec![report])))?;
+    let found = Caller { threads, hook }.run(py, move |progress| match by {
+        None => kohort::estimate(folder, &conditions, &options, progress).map(|found| vec![(String::new(), found)]),
+        Some(by) => kohort::estimate_by(folder, &conditions, &by, &options, progress),
+    })?;
+    let groups = found.into_iter().map(|(group, found)| json!([group, Value::Object(found.to_object())]));
+    Ok(Value::Array(groups.collect()).to_string())
 }
 
 /// Suggests roles and hierarchies of a table.
@@ -207,7 +225,8 @@ pub(crate) fn schema(py: Python<'_>, kind: &str) -> PyResult<String> {
     match kind {
         "spec" => Ok(kohort::model::spec::json_schema().to_owned()),
         "manifest" => Ok(kohort::model::manifest_schema().to_owned()),
-        _ => Err(exception(py, &input(format!("no schema of '{kind}'"), "use 'spec' or 'manifest'"))),
+        "report" => Ok(kohort::model::report::report_schema().to_owned()),
+        _ => Err(exception(py, &input(format!("no schema of '{kind}'"), "use 'spec', 'manifest' or 'report'"))),
     }
 }
 
@@ -253,28 +272,4 @@ fn nodes(tree: &Hierarchy) -> String {
     }
     let node = |node: u32| json!([tree.label(node), tree.parent(node), n_leaves[node as usize]]);
     Value::from((0..tree.n_nodes() as u32).map(node).collect::<Vec<_>>()).to_string()
-}
-
-/// A chart of bars as SVG.
-#[pyfunction]
-pub(crate) fn bar_chart(title: &str, unit: &str, bars: Vec<(String, f64, String)>) -> String {
-    let bars = bars.into_iter().map(|(label, value, shown)| kohort_plots::Bar { label, value, shown });
-    kohort_plots::bars(kohort_plots::Frame::Wide, title, unit, &bars.collect::<Vec<_>>())
-}
-
-/// A label and two bars, each with its value in words.
-type LabelledPair = (String, (f64, String), (f64, String));
-
-/// A chart of pairs of bars as SVG.
-#[pyfunction]
-pub(crate) fn pair_chart(title: &str, unit: &str, series: (String, String), pairs: Vec<LabelledPair>) -> String {
-    let pair = |(label, first, second): LabelledPair| kohort_plots::Pair { label, first, second };
-    let pairs: Vec<kohort_plots::Pair> = pairs.into_iter().map(pair).collect();
-    kohort_plots::pairs(kohort_plots::Frame::Wide, title, unit, [&series.0, &series.1], &pairs)
-}
-
-/// A histogram as SVG: how many there are of each size.
-#[pyfunction]
-pub(crate) fn histogram(title: &str, x_unit: &str, y_unit: &str, counts: Vec<(u64, u64)>) -> String {
-    kohort_plots::histogram(kohort_plots::Frame::Wide, title, x_unit, y_unit, &counts)
 }

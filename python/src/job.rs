@@ -1,5 +1,6 @@
 //! [`Job`] and [`Release`]: from a spec and tables to a verified release.
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -7,7 +8,10 @@ use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
 use arrow_schema::{DataType, FieldRef};
 use kohort::model::spec::TableSpec;
-use kohort::{Batches, CellForm, Error, Existing, Format, Memory, NotHandedOver, Progress, Report, Role, WriteOptions};
+use kohort::{
+    Batches, CellForm, Error, Existing, Format, Memory, NotHandedOver, PlannedCells, Progress, Report, Role, TooLarge,
+    WriteOptions,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -224,6 +228,54 @@ impl Job {
         self.with(self.job.clone().instead_of_text(file, text))
     }
 
+    /// The job with another k, another effort, or both.
+    #[pyo3(signature = (k=None, effort=None))]
+    fn asking(&self, py: Python<'_>, k: Option<i64>, effort: Option<i64>) -> PyResult<Job> {
+        let mut reports = Vec::new();
+        let mut job = self.job.clone();
+        if let Some(k) = k {
+            match u32::try_from(k).ok().and_then(NonZeroU32::new) {
+                Some(k) => job = job.k(k),
+                None => reports.push(Report::new(format!("k={k}: no k")).hint("give a whole number from 1 on")),
+            }
+        }
+        if let Some(effort) = effort {
+            match u32::try_from(effort).ok().filter(|effort| (1..=1000).contains(effort)) {
+                Some(effort) => job = job.effort(effort),
+                None => reports.push(Report::new(format!("effort={effort}: no effort")).hint("give 1 to 1000")),
+            }
+        }
+        if reports.is_empty() { Ok(self.with(job)) } else { Err(exception(py, &Error::Input(reports))) }
+    }
+
+    /// About how many bytes the job would need in memory, how many there are, and how many it could use in cells; `None` if it is
+    /// estimated to fit. `n_bytes` is what the machine has, if the system is not to be asked.
+    #[pyo3(signature = (n_bytes=None))]
+    fn too_large(&self, py: Python<'_>, n_bytes: Option<u64>) -> Option<(u64, u64, u64)> {
+        py.detach(|| {
+            let n_bytes = n_bytes.or_else(kohort::machine_memory)?;
+            let TooLarge { n_bytes_needed, memory } = self.job.too_large_for(n_bytes)?;
+            Some((n_bytes_needed, n_bytes, memory.n_bytes()))
+        })
+    }
+
+    /// How the table would be cut into cells of this much memory: rows, cells, rows of the largest cell, bytes on the disk.
+    #[pyo3(signature = (n_bytes, threads=None, hook=None))]
+    fn plan_in_cells(
+        &self,
+        py: Python<'_>,
+        n_bytes: u64,
+        threads: Option<i64>,
+        hook: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<(u64, u64, u64, u64)> {
+        let start = self.start();
+        let planned = Caller { threads, hook }.run_with_errands(py, move |progress, errands| {
+            start.run(progress, errands, |job, progress| job.plan_in_cells(Memory::bytes(n_bytes), progress))
+        })?;
+        let PlannedCells { n_rows, n_cells, rows_of_largest_cell, n_bytes_on_disk } = planned;
+        Ok((n_rows, n_cells, rows_of_largest_cell, n_bytes_on_disk))
+    }
+
     /// Reads, anonymizes and verifies.
     #[pyo3(signature = (cells="labels", seed=None, accept_risks=false, threads=None, hook=None))]
     fn anonymize(
@@ -322,6 +374,13 @@ impl Release {
     #[getter]
     fn rows_left_out(&self) -> Vec<u64> {
         self.release.rows_left_out().to_vec()
+    }
+
+    /// By how much rows that are left out change totals: table, column, change of the total, change of the mean.
+    #[getter]
+    fn total_changes(&self) -> Vec<(String, String, f64, f64)> {
+        let changes = self.release.total_changes();
+        changes.into_iter().map(|change| (change.table, change.column, change.total, change.mean)).collect()
     }
 
     /// Columns whose released hierarchy lists only values of the private table.

@@ -1,7 +1,7 @@
 //! Counts as JSON for Python.
 
-use kohort::Report;
 use kohort::verifier::{AuditFindings, AuditedAudience, Findings, Hidden};
+use kohort::{Explored, Outcome, Report, Run, Series};
 use pyo3::PyResult;
 use pyo3::exceptions::PyValueError;
 use serde_json::{Map, Value, json};
@@ -48,4 +48,35 @@ fn hidden(found: &Hidden) -> Value {
         "classes": found.classes, "smallest": found.smallest, "below_k": found.below_k,
         "unique_persons": found.unique_persons, "smallest_classes": found.smallest_classes,
     })
+}
+
+/// The series of an exploration, and risks that would keep a release from being made.
+pub(crate) fn explored(found: &Explored) -> Value {
+    let run = |run: &Run| match &run.outcome {
+        Outcome::Reached(figures) => json!({
+            "k": run.k,
+            "achieved": {
+                "k": figures.k,
+                "algorithm": figures.algorithm,
+                "highest_risk": figures.highest_risk,
+                "average_risk": figures.average_risk,
+                "classes": figures.classes,
+                "persons": figures.persons,
+                "suppressed": figures.suppressed,
+                "loss": figures.loss,
+                "notes": figures.notes,
+            },
+        }),
+        Outcome::Unreachable(why) => json!({ "k": run.k, "achieved": null, "unreachable": why }),
+    };
+    let series = |series: &Series| {
+        json!({
+            "algorithm": series.algorithm.word(),
+            "max_suppressed": series.max_suppressed,
+            "dropped": series.dropped,
+            "knee": series.knee.map(|position| series.runs[position].k),
+            "runs": series.runs.iter().map(run).collect::<Vec<_>>(),
+        })
+    };
+    json!({ "series": found.series.iter().map(series).collect::<Vec<_>>(), "risks": reports(&found.risks) })
 }

@@ -4,6 +4,7 @@
 //! and does all work without holding the interpreter.
 
 mod capsule;
+mod charts;
 mod document;
 mod errors;
 mod frame;
@@ -12,6 +13,7 @@ mod held;
 mod job;
 mod json;
 mod midpoint;
+mod reports;
 mod table;
 mod work;
 
@@ -21,11 +23,13 @@ mod _kohort {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use crate::functions::{
-        audit, bar_chart, check, estimate, histogram, pair_chart, schema, suggest, tree, tree_of_values, verify,
-    };
+    use crate::charts::{bar_chart, curve_chart, histogram, pair_chart};
+    #[pymodule_export]
+    use crate::functions::{audit, check, estimate, schema, suggest, tree, tree_of_values, verify};
     #[pymodule_export]
     use crate::job::{Job, Release};
+    #[pymodule_export]
+    use crate::reports::{explore, owner_report, report, write_report};
     #[pymodule_export]
     use crate::table::ArrowTable;
 

@@ -1,6 +1,8 @@
 """The package beside the command: the same bytes in releases, and the same figures in everything that is counted."""
 
+import inspect
 import json
+import re
 
 import polars as pl
 import pyarrow as pa
@@ -214,6 +216,25 @@ def test_an_audit_and_an_estimate_count_what_the_command_counts(tmp_path, comman
     assert (found.count, found.of) == (by_command["count"], by_command["of"]) and found.count > 0
     values = {each["value"]: each["count"] for each in by_command["sensitive"]["disease"]}
     assert found.sensitive["disease"] == values
+    assert (found.least, found.most) == (by_command["least"], by_command["most"])
+    for each in by_command["sensitive"]["disease"]:
+        assert tuple(found.bounds["disease"][each["value"]]) == (each["count"], each["least"], each["most"])
+
+
+def test_estimates_of_groups_and_numbers_are_those_of_the_command(tmp_path, command):
+    table = people().append_column("cost", pa.array([n * 7 % 50 for n in range(120)]))
+    kohort.anonymize(table, k=4, identifiers="id", quasi=["age", "town", "job"], sensitive=["disease", "cost"], drop="wish").write(tmp_path / "out")
+    for by, conditions in (("age:20", ""), ("town", "age >= 30")):
+        groups = json.loads(command("estimate", tmp_path / "out", conditions, "--by", by, "--json"))["groups"]
+        found = kohort.estimate_by(tmp_path / "out", by, conditions)
+        assert len(found) == len(groups) > 1
+        for group, (name, estimate) in zip(groups, found.items(), strict=True):
+            assert name in group.values() and estimate.count == group["count"]
+            numbers = {what: figure._asdict() for what, figure in estimate.numbers["cost"].items()}
+            assert numbers == group["numbers"]["cost"]
+    assert "at least" in kohort.estimate(tmp_path / "out")._repr_html_()
+    with pytest.raises(kohort.InputError, match="how wide groups are"):
+        kohort.estimate_by(tmp_path / "out", "age:many")
 
 
 def test_a_suggestion_is_the_spec_that_the_command_prints(command):
@@ -239,7 +260,45 @@ def test_a_hierarchy_is_made_and_read_as_by_the_command(tmp_path, command):
 def test_schemas_are_those_that_the_command_prints(command):
     assert kohort.schema() == json.loads(command("schema"))
     assert kohort.schema("manifest") == json.loads(command("schema", "manifest"))
+    assert kohort.schema("report") == json.loads(command("schema", "report"))
     with pytest.raises(kohort.InputError, match="no schema of 'release'"):
         kohort.schema("release")
 
 
+#: What does in Python what a command does.
+COUNTERPARTS = {
+    "anonymize": (kohort.anonymize, kohort.Spec.anonymize, kohort.Spec.write_in_cells, kohort.Release.write),
+    "check": (kohort.check,),
+    "audit": (kohort.audit,),
+    "verify": (kohort.verify,),
+    "report": (kohort.report,),
+    "explore": (kohort.explore,),
+    "estimate": (kohort.estimate, kohort.estimate_by),
+    "hierarchy": (kohort.hierarchy_file, kohort.Hierarchy.tree),
+    "init": (kohort.suggest,),
+    "schema": (kohort.schema,),
+}
+#: Commands for terminals, and other programs.
+OTHERS = {"explain", "completions", "man", "sql", "serve", "help"}
+#: Flags whose parameters have other names: those of a list are plural.
+RENAMED = {"identifier": "identifiers", "hierarchy": "hierarchies", "audience": "audiences", "algorithm": "algorithms", "drop_column": "drop_columns", "output": "out"}
+#: Flags that say what a terminal is shown, or where it is written.
+OF_TERMINALS = {"help", "json", "csv", "plot", "output", "dry_run"}
+
+
+def listed(command, *arguments):
+    return command(*arguments, "--help")
+
+
+def test_every_command_has_a_counterpart(command):
+    commands = re.findall(r"^  ([a-z]+) ", listed(command).split("Commands:")[1].split("Options:")[0], flags=re.MULTILINE)
+    assert set(commands) == set(COUNTERPARTS) | OTHERS
+
+
+@pytest.mark.parametrize("name", [name for name in COUNTERPARTS if name != "hierarchy"])
+def test_every_flag_of_a_command_is_a_parameter(name, command):
+    flags = {flag.replace("-", "_") for flag in re.findall(r"^ +(?:-., )?--([a-z-]+)", listed(command, name), flags=re.MULTILINE)}
+    parameters = {parameter for function in COUNTERPARTS[name] for parameter in inspect.signature(function).parameters}
+    missing = {flag for flag in flags - OF_TERMINALS if flag not in parameters and RENAMED.get(flag) not in parameters}
+    assert flags > {"help"} or name in ("init", "schema")
+    assert missing == set()

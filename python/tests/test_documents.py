@@ -12,7 +12,7 @@ import kohort
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
-@pytest.mark.parametrize("name", ["", "._errors", "._functions", "._hierarchy", "._requirements", "._spec", ".ml"])
+@pytest.mark.parametrize("name", ["", "._errors", "._explore", "._functions", "._hierarchy", "._requirements", "._spec", ".ml"])
 def test_docstrings_run(name):
     module = importlib.import_module(f"kohort{name}")
     outcome = doctest.testmod(module, optionflags=OPTIONS)

@@ -44,6 +44,13 @@ assert_type(kohort.check(frame, quasi=["age"]).class_sizes, dict[int, int])
 assert_type(kohort.Spec.from_toml("release.toml").anonymize(threads=2), kohort.Release)
 assert_type(kohort.Spec(frame, k=5).verify("out").verdict == "verified", bool)
 kohort.Spec(frame, k=5, quasi="age").write_in_cells("out", memory="2GB").k
+kohort.anonymize(
+    frame, k=5, quasi={"age": kohort.Column(top=kohort.quantile(0.99), truncate="month")}, mondrian={"cuts": "relaxed"},
+    read={"separator": ";"}, collusion=kohort.Coalition(k=2), plain={"day": kohort.Column(truncate="year")},
+)
+assert_type(kohort.report("out").figures["k"], Any)
+assert_type(kohort.explore(frame, k=range(2, 9), quasi="age").series[0].knee, int | None)
+assert_type(kohort.estimate_by("out", "age:10")["[20,29]"].count, float)
 """
 
 WRONG = """\
@@ -57,6 +64,8 @@ kohort.anonymize("a.csv", k=5, algorithm="magic")  # type: ignore[arg-type]
 kohort.check("a.csv")  # type: ignore[call-arg]
 kohort.t_closeness(0.2, "far")  # type: ignore[arg-type]
 kohort.Column(type="number")  # type: ignore[arg-type]
+kohort.Column(truncate="week")  # type: ignore[arg-type]
+kohort.Spec("a.csv", k=5, mondrian={"cut": "relaxed"})  # type: ignore[arg-type]
 """
 
 

@@ -120,7 +120,7 @@ pub use make::{ColumnOfFile, make_hierarchy};
 pub use manifest::sensitive_columns;
 pub use memory::Memory;
 pub use release::Release;
-pub use report::{report, report_against, write_owner_report, write_report};
+pub use report::{owner_report_texts, report, report_against, report_texts, write_owner_report, write_report};
 pub use suggest::{Setting, Suggestion, Suggestions, suggest, suggest_batches};
 pub use totals::TotalChange;
 pub use verification::{

@@ -22,6 +22,7 @@ mod readers;
 mod recipients;
 mod sections;
 mod shown;
+mod texts;
 mod words;
 
 use std::fs;
@@ -32,6 +33,7 @@ use kohort_model::report::{OwnerReport, ReleaseReport};
 use kohort_model::{Manifest, Progress, Silent, Table};
 
 pub use owner::report_against;
+pub use texts::{owner_report_texts, report_texts};
 
 pub(crate) use compare::{check_documents, not_compared_in_parts, written_documents};
 
@@ -139,10 +141,9 @@ pub fn write_owner_report(
     if there.is_none_or(|(place, is_plain)| !is_plain || place.starts_with(&of_release)) {
         return Err(refused());
     }
-    let json =
-        serde_json::to_string_pretty(report).map_err(|error| Error::Fault(vec![Report::new(error.to_string())]))?;
+    let texts = owner_report_texts(report)?;
     fs::create_dir_all(folder).map_err(|error| fault(&error))?;
-    for (name, text) in [("owner-report.html", owner_page::html(report)), ("owner-report.json", json + "\n")] {
+    for (name, text) in texts {
         fs::write(folder.join(name), text).map_err(|error| fault(&error))?;
     }
     Ok(())

@@ -20,17 +20,17 @@ from ._errors import (
     RequirementUnreachable,
     RiskError,
 )
+from ._estimate import Estimate, Figure, estimate, estimate_by
+from ._explore import Explored, Run, Series, explore
 from ._functions import (
     Audit,
     Check,
-    Estimate,
     Suggestion,
     Suggestions,
     Verification,
     anonymize,
     audit,
     check,
-    estimate,
     schema,
     suggest,
     verify,
@@ -38,6 +38,7 @@ from ._functions import (
 from ._hierarchy import Hierarchy, Tree, date, dates, flat, hierarchy, hierarchy_file, mask, steps
 from ._kohort import ArrowTable, __version__
 from ._release import Release, WrittenRelease
+from ._report import Documents, report
 from ._requirements import (
     Requirement,
     alpha,
@@ -45,10 +46,11 @@ from ._requirements import (
     enhanced_beta_likeness,
     entropy_l_diversity,
     l_diversity,
+    p_sensitivity,
     recursive_diversity,
     t_closeness,
 )
-from ._spec import Audience, Column, Register, Spec, Table
+from ._spec import Audience, Coalition, Column, PlannedCells, Register, Spec, Table, quantile
 
 __all__ = [
     "ArrowTable",
@@ -57,21 +59,28 @@ __all__ = [
     "Cancelled",
     "CannotTell",
     "Check",
+    "Coalition",
     "Column",
+    "Documents",
     "Estimate",
+    "Explored",
     "Fault",
+    "Figure",
     "FileError",
     "Hierarchy",
     "InputError",
     "KohortError",
     "MissingLibrary",
     "NotMet",
+    "PlannedCells",
     "Register",
     "Release",
     "Report",
     "Requirement",
     "RequirementUnreachable",
     "RiskError",
+    "Run",
+    "Series",
     "Spec",
     "Suggestion",
     "Suggestions",
@@ -90,13 +99,18 @@ __all__ = [
     "enhanced_beta_likeness",
     "entropy_l_diversity",
     "estimate",
+    "estimate_by",
+    "explore",
     "flat",
     "hierarchy",
     "hierarchy_file",
     "l_diversity",
     "mask",
     "ml",
+    "p_sensitivity",
+    "quantile",
     "recursive_diversity",
+    "report",
     "schema",
     "steps",
     "suggest",

@@ -1,24 +1,22 @@
-"""Functions: check, verify, audit, estimate, suggest, and their results."""
+"""Functions: check, verify, audit, suggest, anonymize, and their results."""
 
 from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _kohort
 from ._errors import Report
-from ._hierarchy import hierarchy
+from ._folders import Folders
 from ._html import page, percent, size_chart, table
 from ._progress import Progress, reporting
 from ._release import Release, _escaped, _sizes
 from ._requirements import join
 from ._sources import source_of
-from ._spec import Asked, Spec, _by_column, _listed, _name_of, _names
+from ._spec import Asked, Spec, _by_column, _listed, _name_of, _names, _size
 from ._words import Cells, Columns, Names, Verdict
 
 if TYPE_CHECKING:
@@ -83,10 +81,13 @@ def check(
     sensitive: Columns = (),
     person: str | None = None,
     k: int | None = None,
+    memory: int | str | None = None,
     threads: int | None = None,
     progress: Progress = None,
 ) -> Check:
     """Counts any table, also another tool's output: how alone people are, and what their classes tell.
+
+    With ``memory``, such as ``"1GB"``, a table in a file may be larger than memory. Its rows wait on the disk, encrypted.
 
     >>> import kohort
     >>> found = kohort.check("examples/clinic/patients.csv", quasi=["sex", "occupation"], sensitive="diagnosis", k=5)
@@ -105,8 +106,9 @@ def check(
     if person is not None:
         entry["person"] = person
     document = {"k": 1 if k is None else k, "tables": {"table": entry}}
+    n_bytes = None if memory is None else _size(memory)
     with reporting(progress) as hook:
-        found = json.loads(_kohort.check(source.whole(), document, k is not None, threads, hook))
+        found = json.loads(_kohort.check(source.whole(), document, k is not None, n_bytes, threads, hook))
     return Check(
         k=found["k"],
         classes=found["classes"],
@@ -167,21 +169,29 @@ def verify(
     *,
     against: Spec | str | os.PathLike[str] | None = None,
     tables: Mapping[str, Any] | None = None,
+    k: int | None = None,
+    memory: int | str | None = None,
     threads: int | None = None,
     progress: Progress = None,
 ) -> Verification:
     """Counts a release again, from its files and its manifest alone, or against the private tables of a spec.
 
     ``release`` is a folder, or a :class:`Release`, which is written to a temporary folder first. ``against`` is a spec or
-    the path of one; ``tables`` gives frames for tables that it names as files.
+    the path of one; ``tables`` gives frames for tables that it names as files, and ``k`` is the k that was used in place of that
+    of the spec. With ``memory``, such as ``"1GB"``, the tables may be larger than memory: their rows wait on the disk, encrypted.
     """
+    n_bytes = None if memory is None else _size(memory)
     with reporting(progress) as hook:
         job = None
         if against is not None:
             spec = against if isinstance(against, Spec) else Spec.from_toml(against)
-            job, _ = spec._job(tables, threads, hook)
-        with _Folders() as folders:
-            found = json.loads(_kohort.verify(folders.of(release), job, threads, hook))
+            # Parts of a table are read row by row, so that frames are better converted all at once.
+            job, _ = spec._job(tables, threads, hook, by_column=memory is None)
+            job = job.asking(k)
+        elif k is not None:
+            raise TypeError("k is the k that was used in place of that of a spec: name the spec with against=...")
+        with Folders() as folders:
+            found = json.loads(_kohort.verify(folders.of(release), job, n_bytes, threads, hook))
     counts = found["findings"]
     return Verification(
         verdict=found["verdict"],
@@ -237,7 +247,7 @@ def audit(
 
     ``releases`` are folders, files, frames or :class:`Release` objects. ``audiences`` says who may know which columns.
     """
-    with _Folders() as folders, reporting(progress) as hook:
+    with Folders() as folders, reporting(progress) as hook:
         paths = [folders.of(release) for release in releases]
         known = [(name, _names(columns, "audience")) for name, columns in audiences.items()]
         found = json.loads(_kohort.audit(paths, known, folders.hierarchies(hierarchies), person, k, threads, hook))
@@ -248,39 +258,6 @@ def audit(
         union=found["union"],
         unmet=_reports(found["unmet"]),
     )
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """An estimate from a release alone."""
-
-    #: Private rows that match.
-    count: float
-    #: All private rows.
-    of: float
-    #: Per sensitive column each value, None for null, and how many rows match and have it.
-    sensitive: dict[str, dict[str | None, float]]
-
-
-def estimate(
-    release: Any,
-    conditions: str,
-    *,
-    hierarchies: Mapping[str, Any] | None = None,
-    continuous: bool = False,
-    threads: int | None = None,
-    progress: Progress = None,
-) -> Estimate:
-    """Estimates how many rows of the private table match conditions, and which sensitive values they have.
-
-    ``release`` is a folder or a :class:`Release`. Conditions are joined by ``and``: ``=``, ``<``, ``<=``, ``>``, ``>=``,
-    ``between .. and ..``, ``in (.., ..)``.
-    """
-    with _Folders() as folders, reporting(progress) as hook:
-        known = folders.hierarchies(hierarchies)
-        found = json.loads(_kohort.estimate(folders.of(release), conditions, known, continuous, threads, hook))
-    sensitive = {column: {value: count for value, count in values} for column, values in found["sensitive"].items()}
-    return Estimate(found["count"], found["of"], sensitive)
 
 
 @dataclass(frozen=True)
@@ -331,8 +308,8 @@ def suggest(data: Any, *, name: str | None = None, threads: int | None = None, p
     return Suggestions(columns, person, found["toml"])
 
 
-def schema(kind: Literal["spec", "manifest"] = "spec") -> dict[str, Any]:
-    """The JSON Schema of a spec file, or of the manifest of a release.
+def schema(kind: Literal["spec", "manifest", "report"] = "spec") -> dict[str, Any]:
+    """The JSON Schema of a spec file, of the manifest of a release, or of its ``report.json``.
 
     >>> import kohort
     >>> sorted(kohort.schema("manifest")["properties"])[:3]
@@ -370,7 +347,8 @@ def anonymize(
     ``cells`` says what quasi cells look like: ``labels`` such as ``[20,29]``; ``bounds``, two typed columns ``age_lo`` and
     ``age_hi``; or ``midpoint``, numbers. Columns with a hierarchy, with nulls or of text have labels in any case.
 
-    ``read`` holds how a CSV file is read, such as ``{"separator": ";"}``, and ``settings`` any other key of a spec.
+    Cells can be rounded, truncated or coded before classes are made, see :class:`kohort.Column`. ``read`` holds how a CSV file is
+    read, such as ``{"separator": ";"}``, and ``settings`` any other key of a spec.
     ``threads`` limits the threads. ``progress`` is True, False or a function of a stage, the steps done and the steps in all;
     by default a bar is shown in terminals and notebooks.
 
@@ -384,49 +362,6 @@ def anonymize(
     5
     """
     return Spec(data, **asked).anonymize(cells=cells, accept_risks=accept_risks, threads=threads, progress=progress)
-
-
-class _Folders:
-    """Releases and hierarchies as files: those in memory are written to a temporary folder."""
-
-    def __init__(self) -> None:
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._n = 0
-
-    def __enter__(self) -> _Folders:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._folder is not None:
-            self._folder.cleanup()
-
-    def of(self, release: Any) -> str:
-        if isinstance(release, (str, os.PathLike)):
-            return os.fspath(release)
-        if isinstance(release, Release):
-            target = self._new("")
-            release.write(target, progress=False)
-            return str(target)
-        source = source_of(release, "the release")
-        target = self._new(".arrow")
-        _kohort.ArrowTable.of(source.whole()).write_arrow(str(target))
-        return str(target)
-
-    def hierarchies(self, said: Mapping[str, Any] | None) -> dict[str, Any]:
-        columns = {}
-        for column, each in (said or {}).items():
-            target = self._new(".csv")
-            setting, texts = hierarchy(each)._in_spec(str(target))
-            for text in texts.values():
-                target.write_text(text, encoding="utf-8")
-            columns[column] = {"role": "quasi", "hierarchy": setting}
-        return {"k": 1, "tables": {"table": {"file": "-", "columns": columns}}} if columns else {}
-
-    def _new(self, ending: str) -> Path:
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="kohort-")
-        self._n += 1
-        return Path(self._folder.name, f"release-{self._n}{ending}")
 
 
 def _reports(reports: Iterable[Mapping[str, Any]]) -> tuple[Report, ...]:

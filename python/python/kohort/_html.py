@@ -91,6 +91,11 @@ def size_chart(smallest: Sequence[Sequence[int]], counted: str) -> str:
     return figure(_kohort.histogram(title, f"{counted} in a class", "classes", sizes))
 
 
+def curves(title: str, x_unit: str, y_unit: str, named: Sequence[tuple[str, list[tuple[float, float, str, bool]]]]) -> str:
+    """A plot of curves: each a name, and points with a label, which stand out if their last part is true."""
+    return _kohort.curve_chart(title, x_unit, y_unit, list(named))
+
+
 def tree_html(nodes: Sequence[Sequence[Any]], children: Mapping[Any, Sequence[int]]) -> str:
     parts: list[str] = []
     n_shown = 0

@@ -12,14 +12,19 @@ __all__ = [
     "audit",
     "bar_chart",
     "check",
+    "curve_chart",
     "estimate",
+    "explore",
     "histogram",
+    "owner_report",
     "pair_chart",
+    "report",
     "schema",
     "suggest",
     "tree",
     "tree_of_values",
     "verify",
+    "write_report",
 ]
 
 __version__: str
@@ -58,6 +63,9 @@ class Job:
     def instead_of(self, file: _Path, rows: Any, threads: int | None = None, hook: _Hook = None) -> Job: ...
     def instead_of_columns(self, file: _Path, frame: Any) -> Job: ...
     def instead_of_text(self, file: _Path, text: str) -> Job: ...
+    def asking(self, k: int | None = None, effort: int | None = None) -> Job: ...
+    def too_large(self, n_bytes: int | None = None) -> tuple[int, int, int] | None: ...
+    def plan_in_cells(self, n_bytes: int, threads: int | None = None, hook: _Hook = None) -> tuple[int, int, int, int]: ...
     def anonymize(
         self,
         cells: str = "labels",
@@ -87,6 +95,8 @@ class Release:
     @property
     def rows_left_out(self) -> list[int]: ...
     @property
+    def total_changes(self) -> list[tuple[str, str, float, float]]: ...
+    @property
     def own_values_listed(self) -> list[str]: ...
     def tables(self, threads: int | None = None, hook: _Hook = None) -> list[tuple[str, ArrowTable]]: ...
     def write(
@@ -99,8 +109,21 @@ class Release:
     ) -> str: ...
     def csv(self) -> str: ...
 
-def check(source: Any, document: dict[str, Any], has_k: bool, threads: int | None = None, hook: _Hook = None) -> str: ...
-def verify(folder: _Path, against: Job | None = None, threads: int | None = None, hook: _Hook = None) -> str: ...
+def check(
+    source: Any,
+    document: dict[str, Any],
+    has_k: bool,
+    n_bytes: int | None = None,
+    threads: int | None = None,
+    hook: _Hook = None,
+) -> str: ...
+def verify(
+    folder: _Path,
+    against: Job | None = None,
+    n_bytes: int | None = None,
+    threads: int | None = None,
+    hook: _Hook = None,
+) -> str: ...
 def audit(
     releases: list[str],
     audiences: list[tuple[str, list[str]]],
@@ -114,11 +137,30 @@ def estimate(
     folder: _Path,
     conditions: str,
     hierarchies: dict[str, Any],
+    by: str | None = None,
     continuous: bool = False,
     threads: int | None = None,
     hook: _Hook = None,
 ) -> str: ...
 def suggest(source: Any, name: str, file: str, threads: int | None = None, hook: _Hook = None) -> str: ...
+def report(folder: _Path, threads: int | None = None, hook: _Hook = None) -> list[tuple[str, str]]: ...
+def write_report(folder: _Path, threads: int | None = None, hook: _Hook = None) -> None: ...
+def owner_report(
+    folder: _Path,
+    against: Job,
+    out: _Path | None = None,
+    threads: int | None = None,
+    hook: _Hook = None,
+) -> list[tuple[str, str]]: ...
+def explore(
+    job: Job,
+    k: list[int],
+    max_suppressed: list[float],
+    algorithms: list[str],
+    drop_columns: list[str],
+    threads: int | None = None,
+    hook: _Hook = None,
+) -> str: ...
 def schema(kind: str) -> str: ...
 def tree(text: str, is_edges: bool, place: _Path) -> str: ...
 def tree_of_values(document: dict[str, Any], values: list[str]) -> str: ...
@@ -130,3 +172,4 @@ def pair_chart(
     pairs: list[tuple[str, tuple[float, str], tuple[float, str]]],
 ) -> str: ...
 def histogram(title: str, x_unit: str, y_unit: str, counts: list[tuple[int, int]]) -> str: ...
+def curve_chart(title: str, x_unit: str, y_unit: str, curves: list[tuple[str, list[tuple[float, float, str, bool]]]]) -> str: ...

@@ -51,6 +51,11 @@ def l_diversity(l: int) -> Requirement:  # noqa: E741
     return Requirement({"l": l})
 
 
+def p_sensitivity(p: int) -> Requirement:
+    """Every class has at least ``p`` distinct values: :func:`l_diversity` under the name of p-sensitive k-anonymity."""
+    return Requirement({"p": p})
+
+
 def entropy_l_diversity(l: float) -> Requirement:  # noqa: E741
     """The entropy of the values of every class is at least log ``l``."""
     return Requirement({"entropy_l": l})

@@ -275,12 +275,13 @@ def to_pandas(table: ArrowTable, like: Any = None, copied: frozenset[str] = froz
     pyarrow = _import("pyarrow", "to make a DataFrame of pandas")
     columns = {}
     for position, name in enumerate(table.column_names):
-        arrow = pyarrow.table(table.column(position))
+        # Columns become Series one by one, because a DataFrame for each of them would take twice as long.
+        arrow = pyarrow.table(table.column(position)).column(0)
         dtype = like[name].dtype if like is not None and name in copied and name in like.columns else None
         if dtype is not None and hasattr(dtype, "__from_arrow__") and not isinstance(dtype, pandas.CategoricalDtype):
-            columns[name] = pandas.Series(dtype.__from_arrow__(arrow.column(0)))
+            columns[name] = pandas.Series(dtype.__from_arrow__(arrow))
             continue
-        column = arrow.to_pandas()[name]
+        column = arrow.to_pandas()
         columns[name] = column if dtype is None or dtype == column.dtype else _typed(pandas, column, dtype)
     release_unused(table.num_rows)
     return pandas.DataFrame(columns, copy=False)

@@ -6,6 +6,7 @@ import functools
 import inspect
 import os
 import string
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,26 +19,68 @@ from ._progress import Progress, reporting
 from ._release import Release, WrittenRelease
 from ._requirements import join
 from ._sources import PandasColumns, PolarsColumns, Source, source_of
-from ._words import Algorithm, Cells, Columns, Format, Hierarchies, Keys, Leftovers, Names, Order, Preset, ValueType
+from ._words import (
+    Algorithm,
+    Cells,
+    Childless,
+    Clustering,
+    Columns,
+    Datafly,
+    Format,
+    FullDomain,
+    Hierarchies,
+    Keys,
+    Leftovers,
+    Mondrian,
+    Names,
+    Order,
+    Orphans,
+    Period,
+    Preset,
+    Read,
+    Registering,
+    Steer,
+    ValueType,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from ._explore import Explored
     from ._functions import Verification
 
 
 @dataclass(frozen=True)
 class Column:
-    """A quasi or sensitive column with more to say than a hierarchy or requirements.
+    """A quasi, sensitive or plain column with more to say than a hierarchy or requirements.
 
     ``type`` is ``integer``, ``decimal``, ``float``, ``date``, ``timestamp``, ``text`` or ``boolean``. ``sensitive_to`` names
     audiences that must not learn a quasi column, although others know it.
+
+    Cells can be changed before classes are made: ``round`` makes numbers multiples of a base; ``truncate`` makes dates the first
+    day of their ``month``, ``quarter``, ``year`` or ``decade``; ``top`` and ``bottom`` code values at a bound and beyond it as
+    ``>= bound`` and ``<= bound``. A bound is a number, a date or :func:`quantile`.
     """
 
     hierarchy: Any = None
     requirements: Any = None
     type: ValueType | None = None
     sensitive_to: Names = ()
+    round: Any = None
+    truncate: Period | None = None
+    top: Any = None
+    bottom: Any = None
+
+
+def quantile(share: float) -> dict[str, float]:
+    """A bound for ``top`` or ``bottom`` of a :class:`Column`: the value up to which this share of the cells lies.
+
+    It is never a value that fewer than k persons hold.
+
+    >>> Column(top=quantile(0.99)).top
+    {'quantile': 0.99}
+    """
+    return {"quantile": share}
 
 
 @dataclass(frozen=True)
@@ -46,8 +89,10 @@ class Table:
 
     ``data`` is a frame or a path. ``person`` is the column that names the person; without it each row is one. ``quasi``
     columns are those that others could know; ``sensitive`` columns those that nobody should learn. ``parent`` is the name of
-    the table that the rows belong to, and the column that says to which row. ``settings`` holds any other key of a table in
-    a spec, such as ``{"separator": ";"}``.
+    the table that the rows belong to, and the column that says to which row. ``orphans="drop"`` leaves out rows without a
+    parent row, ``childless="keep"`` allows persons without such rows, and ``max_rows_left_out`` is the largest share of the rows
+    of a child table that may be left out. ``read`` says how a CSV file is read, and ``settings`` holds any other key of a table
+    in a spec.
     """
 
     data: Any
@@ -55,12 +100,16 @@ class Table:
     identifiers: Names = ()
     quasi: Columns = ()
     sensitive: Columns = ()
-    plain: Names = ()
+    plain: Columns = ()
     drop: Names = ()
     person_k: str | None = None
     key: str | None = None
     parent: tuple[str, str] | None = None
     references: Mapping[str, str] = field(default_factory=dict)
+    orphans: Orphans | None = None
+    childless: Childless | None = None
+    max_rows_left_out: float | None = None
+    read: Read | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -73,11 +122,24 @@ class Audience:
 
 
 @dataclass(frozen=True)
+class Coalition:
+    """What must hold if audiences put together what they know: those that ``audiences`` names, or all of them.
+
+    ``sensitive`` is a dict from columns to requirements, and ``person_k`` says whether each person's own k holds for them.
+    """
+
+    audiences: Names = ()
+    k: int | None = None
+    person_k: bool | None = None
+    sensitive: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Register:
     """A public list of people among whom those of the private table hide.
 
     ``key`` is the column that equals the private table's person column. ``columns`` says what the register calls quasi
-    columns of the private table.
+    columns of the private table. ``previous`` is the register's file, or files, at the time of earlier releases.
     """
 
     data: Any
@@ -85,6 +147,7 @@ class Register:
     columns: Mapping[str, str] = field(default_factory=dict)
     date: Any = None
     sha256: str | None = None
+    previous: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -97,15 +160,16 @@ class Asked(TypedDict, total=False):
     identifiers: Names | None
     quasi: Columns | None
     sensitive: Columns | None
-    plain: Names | None
+    plain: Columns | None
     drop: Names | None
     person_k: str | None
-    read: Mapping[str, Any] | None
+    read: Read | None
     name: str | None
     audiences: Mapping[str, Any] | None
     collusion: Any
+    steer: Steer | None
     registers: Mapping[str, Any] | None
-    register: Mapping[str, Any] | None
+    register: Registering | None
     delta_presence: tuple[float, float] | None
     previous: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None
     algorithm: Algorithm | None
@@ -116,12 +180,17 @@ class Asked(TypedDict, total=False):
     keys: Keys | None
     hierarchies: Hierarchies | None
     seed: int | None
+    mondrian: Mondrian | None
+    datafly: Datafly | None
+    full_domain: FullDomain | None
+    clustering: Clustering | None
     settings: Mapping[str, Any] | None
 
 
 # Parameters that say what the columns of the only table are for, and those that are keys of a spec as they are.
 _ROLES = ("person", "identifiers", "quasi", "sensitive", "plain", "drop", "person_k")
-_KEYS = ("algorithm", "effort", "max_suppressed", "leftovers", "order", "keys", "hierarchies", "seed")
+_KEYS = ("algorithm", "effort", "max_suppressed", "leftovers", "order", "keys", "hierarchies", "seed", "steer")
+_SECTIONS = ("mondrian", "datafly", "full_domain", "clustering", "register")
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -133,7 +202,7 @@ def _listed(function: _Function) -> _Function:
     keyword = inspect.Parameter.KEYWORD_ONLY
     n_positional = sum(parameter.kind is not keyword for parameter in own)
     types = {name: getattr(said, "__forward_arg__", said) for name, said in Asked.__annotations__.items()}
-    asked = [inspect.Parameter(name, keyword, default=None, annotation=said) for name, said in types.items()]
+    asked = [inspect.Parameter(name, keyword, default=None, annotation=said) for name, said in types.items() if name not in signature.parameters]
     listed = signature.replace(parameters=[*own[:n_positional], *asked, *own[n_positional:]])
 
     @functools.wraps(function)
@@ -185,14 +254,14 @@ class Spec:
         self._texts: dict[str, str] = {}
         self._file: tuple[str, str] | None = None
         self._folder = ""
-        own = Table(data, **{role: given[role] for role in _ROLES}, settings=given["read"] or {})
+        own = Table(data, **{role: given[role] for role in _ROLES}, read=given["read"])
         document: dict[str, Any] = {"k": k} if k is not None else {"preset": preset}
         document.update({key: given[key] for key in _KEYS if given[key] is not None})
         if delta_presence is not None:
             document["delta_presence"] = list(delta_presence)
         if previous is not None:
-            folders = [previous] if isinstance(previous, (str, os.PathLike)) else previous
-            document["previous"] = [os.fspath(folder) for folder in folders]
+            document["previous"] = _paths(previous)
+        document.update({section: dict(given[section]) for section in _SECTIONS if given[section]})
         document.update(given["settings"] or {})
         name = given["name"]
         if isinstance(data, Mapping):
@@ -210,8 +279,6 @@ class Spec:
             document["collusion"] = _collusion(given["collusion"])
         if given["registers"]:
             document["registers"] = {each: self._add_register(each, said) for each, said in given["registers"].items()}
-        if given["register"]:
-            document["register"] = dict(given["register"])
         self._document: dict[str, Any] | None = document
 
     @classmethod
@@ -247,15 +314,22 @@ class Spec:
         *,
         tables: Mapping[str, Any] | None = None,
         cells: Cells = "labels",
+        k: int | None = None,
+        effort: int | None = None,
         seed: int | None = None,
         accept_risks: bool = False,
         threads: int | None = None,
         progress: Progress = None,
     ) -> Release:
-        """Reads, anonymizes and verifies. ``tables`` gives frames for tables or registers that the spec names as files."""
+        """Reads, anonymizes and verifies. ``tables`` gives frames for tables or registers that the spec names as files.
+
+        ``k``, ``effort`` and ``seed`` are used in place of those of the spec. An audience with a k of its own keeps it.
+        """
         with reporting(progress) as hook:
             job, sources = self._job(tables, threads, hook)
-            made = job.anonymize(cells, seed, accept_risks, threads, hook)
+            if any(source.is_file for source in sources.values()) or len(sources) < len(job.files):
+                _warn_if_too_large(job)
+            made = job.asking(k, effort).anonymize(cells, seed, accept_risks, threads, hook)
         registers = job.registers
         return Release(made, {name: source for name, source in sources.items() if name not in registers}, self)
 
@@ -267,6 +341,8 @@ class Spec:
         tables: Mapping[str, Any] | None = None,
         format: Format | None = None,
         force: bool = False,
+        k: int | None = None,
+        effort: int | None = None,
         seed: int | None = None,
         accept_risks: bool = False,
         threads: int | None = None,
@@ -281,14 +357,55 @@ class Spec:
         with reporting(progress) as hook:
             # Cells are read row by row, and frames are in memory anyway, so they are handed over as a whole.
             job, _ = self._job(tables, threads, hook, by_column=False)
+            job = job.asking(k, effort)
             manifest, listed = job.write_in_cells(os.fspath(folder), n_bytes, format, force, seed, accept_risks, threads, hook)
         return WrittenRelease(manifest, listed, os.fspath(folder))
 
-    def verify(self, folder: str | os.PathLike[str], *, threads: int | None = None, progress: Progress = None) -> Verification:
+    def plan_in_cells(
+        self,
+        memory: int | str,
+        *,
+        tables: Mapping[str, Any] | None = None,
+        threads: int | None = None,
+        progress: Progress = None,
+    ) -> PlannedCells:
+        """How :meth:`write_in_cells` would cut the table, as the command says it with ``--dry-run``. Nothing is written."""
+        with reporting(progress) as hook:
+            job, _ = self._job(tables, threads, hook, by_column=False)
+            return PlannedCells(*job.plan_in_cells(_size(memory), threads, hook))
+
+    def explore(
+        self,
+        k: int | Iterable[int],
+        *,
+        steps: int | None = None,
+        max_suppressed: float | Iterable[float] = (),
+        algorithms: Algorithm | Iterable[Algorithm] = (),
+        drop_columns: Names = (),
+        tables: Mapping[str, Any] | None = None,
+        threads: int | None = None,
+        progress: Progress = None,
+    ) -> Explored:
+        """Shows what several values of k would cost. See :func:`kohort.explore`."""
+        from ._explore import explored
+
+        with reporting(progress) as hook:
+            job, _ = self._job(tables, threads, hook)
+            return explored(job, k, steps, max_suppressed, algorithms, _names(drop_columns, "drop_columns"), threads, hook)
+
+    def verify(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        k: int | None = None,
+        memory: int | str | None = None,
+        threads: int | None = None,
+        progress: Progress = None,
+    ) -> Verification:
         """Counts a release again, and compares it with the private tables of this spec."""
         from ._functions import verify
 
-        return verify(folder, against=self, threads=threads, progress=progress)
+        return verify(folder, against=self, k=k, memory=memory, threads=threads, progress=progress)
 
     def __repr__(self) -> str:
         names = ", ".join(name for name, _ in self._job_of_files().files)
@@ -325,7 +442,10 @@ class Spec:
     def _add_table(self, name: str, table: Table) -> dict[str, Any]:
         source = source_of(table.data, f"table '{name}'")
         self._sources[name] = source
-        entry: dict[str, Any] = {"file": source.rows if source.is_file else name, **table.settings}
+        entry: dict[str, Any] = {"file": source.rows if source.is_file else name, **(table.read or {}), **table.settings}
+        for key in ("orphans", "childless", "max_rows_left_out"):
+            if getattr(table, key) is not None:
+                entry[key] = getattr(table, key)
         if table.person is not None and table.person is not False:
             entry["person"] = table.person
         if table.key is not None:
@@ -341,9 +461,14 @@ class Spec:
                 raise TypeError(f"table '{name}': column '{column}' has two roles, {roles}: keep one of them")
             columns[column] = settings
 
-        for role, names in (("identifier", table.identifiers), ("plain", table.plain), ("drop", table.drop)):
-            for column in _names(names, role):
-                add(column, {"role": role})
+        for column in _names(table.identifiers, "identifier"):
+            add(column, {"role": "identifier"})
+        for column, said in _by_column(table.plain, "plain").items():
+            if said is not None and not isinstance(said, Column):
+                raise TypeError(f"table '{name}': plain column '{column}': say more as kohort.Column(...), such as Column(round=10)")
+            add(column, {"role": "plain", **self._column(name, column, said, is_quasi=False)})
+        for column in _names(table.drop, "drop"):
+            add(column, {"role": "drop"})
         for column in _names(table.person_k, "person_k"):
             add(column, {"role": "person_k"})
         for column, other in table.references.items():
@@ -361,8 +486,9 @@ class Spec:
         if not isinstance(said, Column):
             said = Column(hierarchy=said) if is_quasi else Column(requirements=said)
         settings = join(said.requirements)
-        if said.type is not None:
-            settings["type"] = said.type
+        for key in ("type", "round", "truncate", "top", "bottom"):
+            if getattr(said, key) is not None:
+                settings[key] = getattr(said, key)
         if _names(said.sensitive_to, "sensitive_to"):
             settings["sensitive_to"] = _names(said.sensitive_to, "sensitive_to")
         if said.hierarchy is not None:
@@ -384,7 +510,21 @@ class Spec:
             entry["date"] = str(said.date)
         if said.sha256 is not None:
             entry["sha256"] = said.sha256
+        if said.previous is not None:
+            entry["previous"] = _paths(said.previous)
         return entry
+
+
+@dataclass(frozen=True)
+class PlannedCells:
+    """How a table would be cut into cells. Cells in which the requirement can't be reached are joined later."""
+
+    rows: int
+    cells: int
+    #: The rows that the largest cell is expected to have.
+    rows_of_largest_cell: int
+    #: What the work may take on the disk at most, the release included.
+    bytes_on_disk: int
 
 
 _UNITS = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -405,6 +545,20 @@ def _size(memory: int | str) -> int:
     raise InputError([problem])
 
 
+def _warn_if_too_large(job: _kohort.Job) -> None:
+    """Warns of a file that would not fit into memory. The variable KOHORT_MEMORY says how much there is, as for the command."""
+    said = os.environ.get("KOHORT_MEMORY")
+    found = job.too_large(None if said is None else _size(said))
+    if found is not None:
+        needed, there, in_cells = (n_bytes >> 20 for n_bytes in found)
+        warnings.warn(
+            f"about {needed} MB of memory would be needed and {there} MB are there: "
+            f"Spec.write_in_cells(folder, memory='{in_cells}MB') releases the table in cells",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
 def _as_table(name: str, table: Any) -> Table:
     if isinstance(table, Table):
         return table
@@ -414,7 +568,7 @@ def _as_table(name: str, table: Any) -> Table:
 def _refuse_roles_of_many(own: Table) -> None:
     given = [
         name
-        for name in ("person", "identifiers", "quasi", "sensitive", "plain", "drop", "person_k", "settings")
+        for name in ("person", "identifiers", "quasi", "sensitive", "plain", "drop", "person_k", "read")
         if getattr(own, name) not in (None, (), {})
     ]
     if given:
@@ -429,6 +583,10 @@ def _name_of(data: Any) -> str:
     for character in ':*?"<>|':
         name = name.replace(character, "_")
     return next((part for part in name.split(".") if part), "table")
+
+
+def _paths(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
+    return [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
 
 
 def _names(names: Any, role: str) -> list[str]:
@@ -458,14 +616,17 @@ def _audience(asked: Any) -> dict[str, Any]:
 
 
 def _collusion(asked: Any) -> dict[str, Any]:
-    """``collusion=2``, or the settings of all together and of named coalitions."""
+    """``collusion=2``, a :class:`Coalition`, or the settings of all together and of named coalitions."""
+    if isinstance(asked, Coalition):
+        said = {"audiences": _names(asked.audiences, "audiences"), "k": asked.k, "person_k": asked.person_k, "sensitive": asked.sensitive}
+        asked = {key: value for key, value in said.items() if value is not None and (value or key in ("k", "person_k"))}
     if not isinstance(asked, Mapping):
         return {"k": asked}
     entry = {}
     for key, value in asked.items():
         if key == "sensitive":
             entry[key] = {column: join(requirements) for column, requirements in value.items()}
-        elif isinstance(value, Mapping):
+        elif isinstance(value, (Mapping, Coalition)):
             entry[key] = _collusion(value)
         else:
             entry[key] = value
