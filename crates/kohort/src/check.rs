@@ -1,5 +1,7 @@
 //! [`Check`]: counts which requirements a table satisfies, whoever made it.
 
+mod risks;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -13,6 +15,8 @@ use kohort_verify::{Findings, PartsCounter, Violations, measure};
 use crate::error::{Error, Report, violation_reports};
 use crate::in_parts::count_in_parts;
 use crate::memory::Memory;
+
+pub use risks::{ColumnRisk, RiskOptions, Risks};
 
 /// The columns of a table to be counted, and the requirements to be checked.
 ///
@@ -109,11 +113,16 @@ impl Check {
     }
 
     fn count(&self, place: &Path, mut table: Table) -> Result<Checked, Error> {
-        let quasi = positions(place, &table, &self.quasi)?;
-        let sensitive = positions(place, &table, &self.sensitive)?;
-        table.person = positions(place, &table, self.person.as_slice())?.first().copied();
-        order_values(&mut table, &self.requirements);
-        let findings = measure(&table, &quasi, &sensitive, &self.requirements)
+        self.count_in(place, &mut table)
+    }
+
+    /// Counts a table, which then says who its persons are.
+    fn count_in(&self, place: &Path, table: &mut Table) -> Result<Checked, Error> {
+        let quasi = positions(place, table, &self.quasi)?;
+        let sensitive = positions(place, table, &self.sensitive)?;
+        table.person = positions(place, table, self.person.as_slice())?.first().copied();
+        order_values(table, &self.requirements);
+        let findings = measure(table, &quasi, &sensitive, &self.requirements)
             .map_err(|violations| Error::Input(violation_reports(&violations.0)))?;
         let unmet = violation_reports(&findings.unmet);
         Ok(Checked { findings, unmet })
