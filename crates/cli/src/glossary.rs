@@ -186,6 +186,34 @@ pub(crate) const ENTRIES: &[Entry] = &[
                over the size of the class. Highest: in the smallest class. Average: over all persons.",
     },
     Entry {
+        names: &["prosecutor", "prosecutor risk"],
+        text: "An attacker who looks for one person, and knows that this person is in the private table. The risk is one\n\
+               over the persons of the table in the person's class, so k bounds it by 1/k.",
+    },
+    Entry {
+        names: &["journalist", "journalist risk"],
+        text: "An attacker who looks for anybody, and does not know who is in the private table. The risk is one over the\n\
+               persons of the whole population who fit the class. Without a register it is at most the prosecutor's;\n\
+               `kohort check --population` estimates it by models.",
+    },
+    Entry {
+        names: &["marketer", "marketer risk"],
+        text: "An attacker who links everybody at once with a list, and does not mind mistakes. The risk is the share of\n\
+               persons who are linked rightly on average: the number of classes over the number of persons.",
+    },
+    Entry {
+        names: &["population", "poisson", "zayatz", "snb", "slide negative binomial", "pitman"],
+        text: "Everybody who could have been in the private table, which is then a sample of it. Who is unique in the sample\n\
+               may look like others who were not sampled. Four models estimate how many are unique in the population:\n\
+               Poisson, Zayatz, slide negative binomial (SNB) and Pitman. `kohort check --population 80000` shows them.",
+    },
+    Entry {
+        names: &["suda", "minimal sample unique", "msu", "special unique"],
+        text: "Columns in which a row is unique, while it is unique in no part of them, are a minimal sample unique of the\n\
+               row. The fewer columns are enough, and the more such sets there are, the easier the row is found, and the higher\n\
+               is its score. `kohort check --suda 3` searches sets of up to 3 columns.",
+    },
+    Entry {
         names: &["release"],
         text: "The recoded table and its manifest, in a folder that appears whole or not at all.",
     },

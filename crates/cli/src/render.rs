@@ -4,6 +4,7 @@ pub(crate) mod audit;
 pub(crate) mod estimated;
 pub(crate) mod explored;
 pub(crate) mod findings;
+pub(crate) mod risks;
 pub(crate) mod summary;
 
 /// A share or measure to four places, without trailing zeros.

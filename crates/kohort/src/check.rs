@@ -1,5 +1,7 @@
 //! [`Check`]: counts which requirements a table satisfies, whoever made it.
 
+mod risks;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -15,6 +17,8 @@ use crate::error::{Error, Report, violation_reports};
 use crate::in_parts::count_in_parts;
 use crate::make::notation_of;
 use crate::memory::Memory;
+
+pub use risks::{ColumnRisk, RiskOptions, Risks};
 
 /// The columns of a table to be counted, and the requirements to be checked.
 ///
@@ -125,11 +129,16 @@ impl Check {
     }
 
     fn count(&self, place: &Path, mut table: Table, notation: &Notation) -> Result<Checked, Error> {
-        let quasi = positions(place, &table, &self.quasi)?;
-        let sensitive = positions(place, &table, &self.sensitive)?;
-        table.person = positions(place, &table, self.person.as_slice())?.first().copied();
-        order_values(&mut table, &self.requirements, notation);
-        let findings = measure(&table, &quasi, &sensitive, &self.requirements)
+        self.count_in(place, &mut table, notation)
+    }
+
+    /// Counts a table, which then says who its persons are.
+    fn count_in(&self, place: &Path, table: &mut Table, notation: &Notation) -> Result<Checked, Error> {
+        let quasi = positions(place, table, &self.quasi)?;
+        let sensitive = positions(place, table, &self.sensitive)?;
+        table.person = positions(place, table, self.person.as_slice())?.first().copied();
+        order_values(table, &self.requirements, notation);
+        let findings = measure(table, &quasi, &sensitive, &self.requirements)
             .map_err(|violations| Error::Input(violation_reports(&violations.0)))?;
         let unmet = violation_reports(&findings.unmet);
         Ok(Checked { findings, unmet })

@@ -17,7 +17,7 @@ use std::path::Path;
 pub use bounds::Bounds;
 use bounds::Matching;
 pub use groups::GroupBy;
-use kohort_core::register::estimate::AskedInterval;
+use kohort_core::register::estimate::{AskedInterval, ShownCell};
 use kohort_io::read_release_with;
 use kohort_model::spec::HierarchySource;
 use kohort_model::{Column, LabelsManifest, Manifest, Progress, Role, Table};
@@ -27,7 +27,7 @@ use serde_json::{Map, Value, json};
 use shown::ShownRows;
 
 use crate::error::{Error, Report};
-use crate::expression::{self, Condition};
+use crate::expression::{self, Condition, Test};
 
 /// How wide a range of whole numbers or days is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -192,6 +192,25 @@ pub fn estimate_by(
         Ok((group.name, found))
     });
     estimates.collect()
+}
+
+/// For each test of a quasi column, the share of the values of each label that pass it. `None` if readers can't estimate the column.
+pub(crate) fn shares_of_labels(
+    manifest: &Manifest,
+    tables: &[Table],
+    column: &str,
+    tests: &[Test],
+) -> Option<Vec<Vec<f64>>> {
+    let options = EstimateOptions::default();
+    let asker = Asker::new(manifest, tables, &options).ok()?;
+    let released = asker.table.column(column)?;
+    let shares = tests.iter().map(|test| {
+        let condition = Condition { column: column.to_owned(), test: test.clone() };
+        let scale = Scale::new(released, asker.labels(released), &[&condition], options.widths).ok()?;
+        let share = |cell: &ShownCell| scale.asked.iter().map(|asked| cell.covered_share(asked)).sum();
+        Some(scale.cells.iter().map(share).collect())
+    });
+    shares.collect()
 }
 
 fn parsed(conditions: &str) -> Result<Vec<Condition>, Error> {

@@ -9,8 +9,8 @@ use kohort_core::register::{AnonymizedWithRegister, anonymize_with_register};
 use kohort_core::relational::anonymize_tables;
 use kohort_core::{Anonymized, anonymize};
 use kohort_io::{
-    AskedOfOne, Batches, CellForm, InMemory, LazyColumns, LoadedRegister, LoadedRegisters, MissingText, Private,
-    PrivateTables, Sources, asked_of_join, load, load_registers, load_tables, missing_values,
+    AskedOfOne, Batches, CellForm, InMemory, LazyColumns, LoadedRegister, LoadedRegisters, LoadedTable, MissingText,
+    Private, PrivateTables, Sources, asked_of_join, load, load_registers, load_tables, missing_values,
 };
 use kohort_model::{
     Column, InRegister, Loss, NULL, Note, Progress, RegisterManifest, Requirement, Role, Schema, Silent, Spec, Table,
@@ -240,6 +240,12 @@ impl Job {
     fn of_one(&self, progress: &dyn Progress) -> Result<Release, Error> {
         let spec = &self.spec;
         let original = load(self.sources(), spec, &spec.tables[0], progress)?.released_as(self.cells)?;
+        self.of_loaded(original, progress)
+    }
+
+    /// Anonymizes and verifies one table, with audiences or without.
+    pub(crate) fn of_loaded(&self, original: LoadedTable, progress: &dyn Progress) -> Result<Release, Error> {
+        let spec = &self.spec;
         let asked = AskedOfOne::new(spec);
         let quasi = original.table.with_role(Role::Quasi);
         let before =
@@ -356,7 +362,7 @@ pub(crate) struct Made {
     pub(crate) notes: Vec<Note>,
     pub(crate) loss: Loss,
     /// One entry per table of many.
-    loss_of_tables: Vec<Loss>,
+    pub(crate) loss_of_tables: Vec<Loss>,
     saved: Option<Savings>,
     pub(crate) risks: Vec<BlatantRisk>,
 }

@@ -55,8 +55,8 @@
 //! | release a table that is larger than memory | [`Job::write_in_cells`], [`Job::plan_in_cells`]; [`Job::too_large_for`] tells whether it is |
 //! | count a table or a release that is larger than memory | [`Check::file_within`], [`verify_within`], [`verify_against_within`] |
 //! | count a release again, as its readers or its publisher | [`verify`], [`verify_against`] |
-//! | report on a release to people who sign it | [`report`](report()), [`write_report`]; with figures for the owner alone [`report_against`] |
-//! | measure any table, also another tool's output | [`Check`] |
+//! | report on a release to people who sign it | [`report`](report()), [`write_report`]; with figures for the owner alone [`report_against`], [`report_against_with`] |
+//! | measure any table, also another tool's output, and where its risk comes from | [`Check`] |
 //! | read several releases of the same persons together | [`Audit`] |
 //! | estimate counts, means and quartiles from a release | [`estimate`](estimate()), [`estimate_by`] |
 //! | see what several values of k would cost | [`Job::explore`] |
@@ -104,7 +104,7 @@ pub use builder::{
     Audience, BetaLikeness, Coalition, ColumnRequirement, Hierarchy, JobBuilder, LDiversity, Register, TCloseness,
     Table,
 };
-pub use check::{Check, Checked};
+pub use check::{Check, Checked, ColumnRisk, RiskOptions, Risks};
 pub use classifications::{Classification, make_classified};
 pub use counts::{counts, has_sizes, hides_persons};
 pub use error::{Error, Report};
@@ -120,7 +120,10 @@ pub use make::{ColumnOfFile, make_hierarchy};
 pub use manifest::sensitive_columns;
 pub use memory::Memory;
 pub use release::Release;
-pub use report::{owner_report_texts, report, report_against, report_texts, write_owner_report, write_report};
+pub use report::{
+    Costs, OwnerOptions, owner_report_texts, report, report_against, report_against_with, report_texts, write_owner_report,
+    write_report,
+};
 pub use suggest::{Setting, Suggestion, Suggestions, suggest, suggest_batches};
 pub use totals::TotalChange;
 pub use verification::{

@@ -245,7 +245,7 @@ fn asks_own_k(requirements: &[Requirement]) -> bool {
 }
 
 /// Requirements on columns as a spec writes them. `table` is given if there are several.
-fn settings(table: Option<&str>, requirements: &[Requirement]) -> Settings {
+pub(crate) fn settings(table: Option<&str>, requirements: &[Requirement]) -> Settings {
     let mut settings = Settings::new();
     for requirement in requirements {
         let mut set = |column: &str, entries: Vec<(&str, Setting)>| {

@@ -12,8 +12,11 @@
 //! release makes them again and compares. They are made only from a release that verifies.
 
 mod answers;
+mod associations;
+mod bins;
 mod columns;
 mod compare;
+mod costs;
 mod figures;
 mod owner;
 mod owner_page;
@@ -22,6 +25,8 @@ mod readers;
 mod recipients;
 mod sections;
 mod shown;
+mod spread;
+mod target;
 mod texts;
 mod words;
 
@@ -32,7 +37,7 @@ use kohort_io::read_release;
 use kohort_model::report::{OwnerReport, ReleaseReport};
 use kohort_model::{Manifest, Progress, Silent, Table};
 
-pub use owner::report_against;
+pub use owner::{Costs, OwnerOptions, report_against, report_against_with};
 pub use texts::{owner_report_texts, report_texts};
 
 pub(crate) use compare::{check_documents, not_compared_in_parts, written_documents};

@@ -11,7 +11,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use owner::{AboveBeforeAfter, BinReport, MarginalReport, OwnerReport, PairCounts, SumReport, SumsReport};
+pub use owner::{
+    AboveBeforeAfter, AssociationMeasure, AssociationReport, BinReport, CostFigures, CostReport, CostsReport,
+    MarginalReport, ModelledPersons, OwnerReport, PairCounts, PopulationBeforeAfter, PopulationReport, SumReport,
+    SumsReport, TargetReport,
+};
 pub use schema::report_schema;
 
 use crate::NoteManifest;

@@ -176,7 +176,7 @@ pub(crate) fn targets(roll: &Roll<'_>, requirements: &[Requirement]) -> Result<V
 }
 
 /// The number of persons in each class.
-fn class_sizes(classes: &Classes, persons: Option<&CellIds<'_>>) -> Vec<u32> {
+pub(crate) fn class_sizes(classes: &Classes, persons: Option<&CellIds<'_>>) -> Vec<u32> {
     let n_persons = |members: &mut Vec<u32>, class: usize| {
         let rows = classes.rows(class);
         let Some(persons) = persons else {

@@ -10,6 +10,8 @@
 //! | question | function |
 //! | --- | --- |
 //! | what does any table satisfy? | [`measure`] |
+//! | how many look like each row, and which few columns single it out? | [`class_size_of_rows`], [`suda`] |
+//! | how easily is a sample found in its population? | [`PopulationRisk`] |
 //! | may this release leave memory? | [`verify_release`] |
 //! | may these rows leave an A-view? | [`verify_block`] |
 //! | may a step of a view over changing data be shown? | [`verify_step`] |
@@ -49,10 +51,12 @@ mod looks;
 mod oracle;
 mod origins;
 mod pseudonym;
+mod population;
 mod reading;
 mod risks;
 mod single;
 mod structure;
+mod suda;
 mod tables;
 mod transformed;
 mod verified;
@@ -81,6 +85,7 @@ pub use joined::{
 pub use limit::{SuppressionLimit, too_many_rows_left_out};
 pub use looks::common_looks;
 pub use pseudonym::{find_non_pseudonyms, verify_pseudonyms};
+pub use population::{PopulationModel, PopulationRisk};
 pub use reading::listing::{Listing, ListingErrorKind};
 pub use reading::meaning::key_print;
 pub use reading::{RangeEnd, Reading, ShownLabel};
@@ -89,8 +94,10 @@ pub use risks::{
 };
 pub use single::against::verify_against;
 pub use single::measure::{measure, verify_alone};
+pub use single::records::class_size_of_rows;
 pub use single::release::verify_release;
 pub use single::written::verify_written;
+pub use suda::{MOST_SETS, SudaFindings, n_sets_of_columns, suda};
 pub use tables::{
     LinkKind, ReleasedLink, TablesAgainst, measure_tables, persons_of_rows, verify_tables, verify_tables_against,
     verify_tables_alone, verify_tables_written,

@@ -3,5 +3,6 @@
 pub(crate) mod against;
 pub(crate) mod measure;
 pub(crate) mod recoding;
+pub(crate) mod records;
 pub(crate) mod release;
 pub(crate) mod written;

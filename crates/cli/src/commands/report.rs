@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use kohort::Job;
+use kohort::{Costs, Job, OwnerOptions};
 
 use super::Output;
 use crate::failure::{Failure, Report as Problem, Status};
@@ -16,6 +16,7 @@ Examples:
   kohort report out/
   kohort report out/ --json                         the figures on stdout, nothing written
   kohort report out/ --against release.toml -o owner/      figures from the private tables, for their owner alone
+  kohort report out/ --against release.toml --costs --target diagnosis --population 80000 -o owner/
 
 `kohort anonymize` writes the report with every release that fits into memory. Open out/report.html in a browser; it needs no
 network and prints to PDF.";
@@ -38,6 +39,15 @@ pub(crate) struct ReportRelease {
     /// The folder for the report of --against, outside of the release
     #[arg(short, long, value_name = "FOLDER", requires = "against")]
     output: Option<PathBuf>,
+    /// With --against: measure what each quasi column and each requirement costs, by leaving out one at a time; takes a run for each
+    #[arg(long, requires = "against")]
+    costs: bool,
+    /// With --against: measure how well this column can be predicted from such a release; takes one run more
+    #[arg(long, value_name = "COLUMN", requires = "against")]
+    target: Option<String>,
+    /// With --against: the private table is a sample of this many persons; estimate the risk among them
+    #[arg(long, value_name = "PERSONS", requires = "against")]
+    population: Option<u64>,
     /// How many threads to use; all cores without it
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -51,12 +61,20 @@ impl ReportRelease {
         Output::from_flag(self.json)
     }
 
+    fn options(&self) -> OwnerOptions {
+        OwnerOptions {
+            population: self.population,
+            target: self.target.clone(),
+            costs: if self.costs { Costs::Measured } else { Costs::Unmeasured },
+        }
+    }
+
     pub(crate) fn run(&self) -> Result<(), Failure> {
         super::use_threads(self.threads)?;
         let bars = Bars::new();
         if let (Some(spec), Some(folder)) = (&self.against, &self.output) {
             let job = Job::from_text(&read_text(spec)?, spec)?;
-            let report = kohort::report_against(&self.release, &job, &bars)?;
+            let report = kohort::report_against_with(&self.release, &job, &self.options(), &bars)?;
             kohort::write_owner_report(&report, &self.release, folder)?;
             bars.clear();
             let line = |name: &str, text: String| terminal::say(&format!("{name:<16} {text}\n"));

@@ -6,7 +6,7 @@ use kohort::verifier::{
     TogetherWithin,
 };
 use kohort::{counts, has_sizes, hides_persons, sensitive_columns};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{count_of, number};
 
@@ -155,9 +155,10 @@ fn sensitive(columns: &[(String, &SensitiveFindings)]) -> String {
     text
 }
 
-/// The counts as JSON, for programs. `asked` tells whether there was a requirement.
-pub(crate) fn json(findings: &Findings, asked: bool) -> String {
+/// The counts as JSON, for programs, and figures that were counted besides. `asked` tells whether there was a requirement.
+pub(crate) fn json(findings: &Findings, asked: bool, more: Option<Map<String, Value>>) -> String {
     let mut object = counts(findings);
+    object.extend(more.unwrap_or_default());
     if asked {
         let unmet: Vec<String> = findings.unmet.iter().map(ToString::to_string).collect();
         object.insert("met".to_owned(), unmet.is_empty().into());

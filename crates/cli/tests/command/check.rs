@@ -111,3 +111,39 @@ fn a_table_is_read_as_the_flags_say() {
     );
     assert!(made.code == 0 && made.stdout.contains("2,5;\"[2;3)\";*"), "{made}");
 }
+
+#[test]
+fn the_risk_comes_from_columns_sets_of_columns_rows_and_the_population() {
+    let folder = clinic();
+    let quasi = ["check", "patients.csv", "--quasi", "age,sex,ward"];
+    let asked = ["--by-column", "--suda", "2", "--population", "80", "--records", "risks.csv"];
+    let ran = folder.run(&[&quasi[..], &asked].concat());
+    assert_snapshot!("check_risks", ran);
+    // Every age is unique, so nothing else is minimal: (3 - 1) (3 - 2) each.
+    let rows: String = (1..=8).map(|row| format!("{row},1,1,2\n")).collect();
+    assert_eq!(folder.read("risks.csv"), format!("row,persons,risk,suda\n{rows}"));
+    assert_eq!(folder.run(&["check", "patients.csv", "--quasi", "sex,ward", "--records", "risks.csv"]).code, 0);
+    let rows: String = (1..=8).map(|row| format!("{row},2,0.5\n")).collect();
+    assert_eq!(folder.read("risks.csv"), format!("row,persons,risk\n{rows}"));
+    let json = folder.run(&[&quasi[..], &["--suda", "1", "--population", "8", "--json"]].concat());
+    let found: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!((&found["suda"]["minimal_sets"][0], &found["population"]["alone"]["pitman"]), (&8.into(), &8.0.into()));
+    assert_eq!(found["columns"][0]["column"], "age");
+}
+
+#[test]
+fn risks_that_can_t_be_searched_are_refused() {
+    let folder = clinic();
+    let wrong = |more: &[&str]| {
+        let ran = folder.run(&[&["check", "patients.csv"], more].concat());
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{ran}");
+        ran.to_string()
+    };
+    let all = [
+        wrong(&["--quasi", "age,sex", "--suda", "2", "--person", "name"]),
+        wrong(&["--quasi", "age", "--suda", "2"]),
+        wrong(&["--quasi", "age,sex", "--suda", "0"]),
+        wrong(&["--quasi", "age,sex", "--population", "7"]),
+    ];
+    assert_snapshot!("check_risks_refused", all.join("\n"));
+}

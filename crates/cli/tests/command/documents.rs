@@ -48,6 +48,17 @@ fn documents_show_what_the_clinic_prints() {
     let checked = folder.run(&["check", released, "--quasi", quasi, "--sensitive", "diagnosis", "--k", "5"]);
     assert_eq!(checked.code, 0, "{checked}");
     assert_shown("docs/check-a-table.md", &checked.stdout);
+    let patients = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/clinic/patients.csv");
+    let risks = ["--by-column", "--suda", "2", "--population", "80000"];
+    let checked = folder.run(&[&["check", patients, "--quasi", "postcode,sex,occupation"], &risks[..]].concat());
+    assert_eq!(checked.code, 0, "{checked}");
+    assert_shown("docs/check-a-table.md", &checked.stdout);
+
+    let asked = folder.run(&["estimate", "clinic-release", "birth >= 1990-01-01 and sex = 'female'"]);
+    let first: Vec<&str> = asked.stdout.lines().take(2).collect();
+    assert_shown("docs/estimate-counts.md", &first.join("\n"));
+    let grouped = folder.run(&["estimate", "clinic-release", "--by", "birth:decade"]);
+    assert_shown("docs/estimate-counts.md", &grouped.stdout);
 }
 
 #[test]

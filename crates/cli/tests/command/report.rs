@@ -370,3 +370,132 @@ fn the_ends_of_private_marginals_name_no_single_person() {
     assert_eq!((sums["column"].as_str(), &sums["before"]), (Some("pay"), &sums["after"]), "nobody is left out");
     assert_eq!(sums["before"]["n"], 41);
 }
+
+/// A spec whose requirements and columns cost something.
+const COSTLY: &str = "\
+k = 5
+[tables.people]
+file = \"people.csv\"
+[tables.people.columns]
+age = \"quasi\"
+sex = { role = \"quasi\", hierarchy = \"flat\" }
+zip = { role = \"quasi\", type = \"text\", hierarchy = { mask = \"right\" } }
+ward = \"plain\"
+disease = { role = \"sensitive\", l = 3, alpha = 0.5 }
+";
+
+fn people() -> Folder {
+    // A third of the people has the same disease, the ward follows from the age, and nothing follows from the sex.
+    let row = |n: u64| {
+        let drawn = (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;
+        let age = 20 + drawn % 60;
+        let disease = if n.is_multiple_of(3) { "flu".to_owned() } else { format!("disease-{}", drawn / 60 % 7) };
+        let (sex, ward) =
+            (["f", "m"][(drawn / 7 % 2) as usize], ["young", "middle", "old"][((age - 20) / 20) as usize]);
+        format!("{age},{sex},{},{ward},{disease}\n", 10_000 + drawn / 11 % 300)
+    };
+    let rows: String = (0..400).map(row).collect();
+    Folder::with(&[("people.csv", &format!("age,sex,zip,ward,disease\n{rows}")), ("release.toml", COSTLY)])
+}
+
+fn owner_report(folder: &Folder, more: &[&str]) -> Value {
+    let ran = folder.run(&[&["report", "out", "--against", "release.toml", "-o", "owner"], more].concat());
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{ran}");
+    serde_json::from_str(&folder.read("owner/owner-report.json")).unwrap()
+}
+
+#[test]
+fn costs_are_the_losses_of_releases_without_one_column_or_requirement() {
+    let folder = people();
+    assert_eq!(folder.run(RUN).code, 0);
+    let loss_of =
+        |manifest: &str| -> Value { serde_json::from_str::<Value>(&folder.read(manifest)).unwrap()["loss"].clone() };
+    let all = loss_of("out/manifest.json");
+    let report = owner_report(&folder, &["--costs"]);
+    assert_eq!(report["costs"]["all"]["loss"], all["lm"]);
+    let names = |of: &str| -> Vec<String> {
+        let costs = report["costs"][of].as_array().unwrap();
+        costs.iter().map(|cost| cost["without"].as_str().unwrap().to_owned()).collect()
+    };
+    let (mut columns, mut requirements) = (names("columns"), names("requirements"));
+    columns.sort();
+    requirements.sort();
+    assert_eq!(columns, ["age", "sex", "zip"]);
+    assert_eq!(requirements, ["disease: alpha = 0.5", "disease: l = 3", "k = 5"]);
+    let cost = |of: &str, without: &str| {
+        report["costs"][of].as_array().unwrap().iter().find(|cost| cost["without"] == without).unwrap().clone()
+    };
+    let without = |change: [&str; 2]| {
+        folder.write("other.toml", COSTLY.replace(change[0], change[1]).as_bytes());
+        let ran = folder.run(&["anonymize", "other.toml", "--accept-risks", "--force", "-o", "other"]);
+        assert_eq!(ran.code, 0, "{ran}");
+        loss_of("other/manifest.json")
+    };
+    let found = cost("columns", "zip");
+    let other =
+        without(["zip = { role = \"quasi\", type = \"text\", hierarchy = { mask = \"right\" } }", "zip = \"plain\""]);
+    assert_eq!(found["figures"]["loss"], other["lm"]);
+    let lm = |loss: &Value, column: &str| loss["columns"][column].as_f64().unwrap();
+    let saved = (lm(&all, "age") + lm(&all, "sex") - lm(&other, "age") - lm(&other, "sex")) / 2.0;
+    assert!((found["saved"].as_f64().unwrap() - saved).abs() < 1e-9, "{found} {saved}");
+    assert!(saved > 0.0, "{saved}");
+    let found = cost("requirements", "disease: l = 3");
+    assert_eq!(found["figures"]["loss"], without(["l = 3, ", ""])["lm"]);
+    let found = cost("requirements", "k = 5");
+    assert_eq!(found["figures"]["loss"], without(["k = 5", "k = 1"])["lm"]);
+    assert!(folder.read("owner/owner-report.html").contains("disease: alpha = 0.5"));
+    assert_eq!(owner_report(&folder, &[]).get("costs"), None);
+}
+
+#[test]
+fn costs_of_several_tables_are_measured_too() {
+    let folder = many_tables::released();
+    let report = owner_report(&folder, &["--costs"]);
+    let costs = &report["costs"];
+    assert!(costs["columns"].as_array().unwrap().iter().all(|cost| cost["without"].as_str().unwrap().contains('.')));
+    assert!(costs["columns"].as_array().unwrap().iter().any(|cost| cost["saved"].is_number()), "{costs}");
+    let ran = audiences::released().run(&["report", "out", "--against", "release.toml", "--costs", "-o", "owner"]);
+    assert!(ran.code == 2 && ran.stderr.contains("not available with audiences"), "{ran}");
+}
+
+#[test]
+fn a_column_that_follows_from_another_is_predicted_and_one_by_chance_is_not() {
+    let folder = people();
+    assert_eq!(folder.run(RUN).code, 0);
+    let of = |column: &str| owner_report(&folder, &["--target", column])["target"].clone();
+    let ward = of("ward");
+    let share = |target: &Value, name: &str| target[name].as_f64().unwrap();
+    // The ward follows from the age alone, so only ages in a label across two wards are in doubt.
+    assert!(share(&ward, "before") > 0.85 && share(&ward, "after") > 0.6, "{ward}");
+    assert!(share(&ward, "most_frequent") < 0.5, "{ward}");
+    let (trained, tested) = (ward["trained"].as_u64().unwrap(), ward["tested"].as_u64().unwrap());
+    assert_eq!(trained + tested, 400);
+    assert!((100..170).contains(&tested), "{tested}");
+    let sex = of("sex");
+    assert!(share(&sex, "before") < 0.65 && share(&sex, "after") < 0.65, "{sex}");
+    let ran = folder.run(&["report", "out", "--against", "release.toml", "--target", "name", "-o", "owner"]);
+    assert!(ran.code == 2 && ran.stderr.contains("name one of age, sex, zip, ward, disease"), "{ran}");
+}
+
+#[test]
+fn associations_are_those_of_the_bins_before_and_what_readers_expect_after() {
+    let folder = people();
+    assert_eq!(folder.run(RUN).code, 0);
+    let report = owner_report(&folder, &["--population", "4000"]);
+    let pairs = report["associations"].as_array().unwrap();
+    let pair = |one: &str, other: &str| {
+        pairs.iter().find(|pair| pair["columns"] == serde_json::json!([one, other])).unwrap().clone()
+    };
+    let ward = pair("age", "ward");
+    assert!(ward["measure"] == "cramers_v" && ward["before"].as_f64().unwrap() > 0.8, "{ward}");
+    assert!((0.4..=1.0).contains(&ward["after"].as_f64().unwrap()), "{ward}");
+    assert!(pair("sex", "ward")["before"].as_f64().unwrap() < 0.25);
+    let population = &report["population"];
+    assert_eq!((&population["persons"], &population["share"]), (&4000.into(), &0.1.into()));
+    assert_eq!(population["before"]["alone_in_table"], report["unique"][0]);
+    for model in population["after"]["alone"].as_array().unwrap() {
+        assert_eq!(model["persons"], 0.0, "nobody in a class of 5 is alone: {model}");
+    }
+    let ran = folder.run(&["report", "out", "--against", "release.toml", "--population", "399", "-o", "owner"]);
+    assert!(ran.code == 2 && ran.stderr.contains("smaller than the table"), "{ran}");
+}

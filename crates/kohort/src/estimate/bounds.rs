@@ -65,15 +65,20 @@ impl Matching {
 
 impl ClassOfRows {
     fn may_match(&self, query: &[AskedInterval]) -> bool {
-        self.cells.iter().zip(query).all(|(cell, asked)| may_match(cell, asked))
+        let cells = self.cells.iter().zip(&self.is_everything).zip(query);
+        cells.into_iter().all(|((cell, &is_everything), asked)| match asked {
+            AskedInterval::Anything | AskedInterval::Range(_) if is_everything => true,
+            _ => may_match(cell, asked),
+        })
     }
 
     /// With several queries the rows of a class may be spread over them. Such a class is not counted, so that the bound holds.
     fn must_match(&self, query: &[AskedInterval]) -> bool {
-        let cells = self.cells.iter().zip(&self.may_be_null).zip(query);
-        cells.into_iter().all(|((cell, &may_be_null), asked)| match asked {
+        let cells = self.cells.iter().zip(&self.is_everything).zip(query);
+        cells.into_iter().all(|((cell, &is_everything), asked)| match asked {
             AskedInterval::Anything => true,
-            _ => !may_be_null && must_match(cell, asked),
+            // A label of everything hides rows without a value, too.
+            _ => !is_everything && must_match(cell, asked),
         })
     }
 }

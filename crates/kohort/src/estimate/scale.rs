@@ -16,8 +16,8 @@ use crate::expression::{Comparison, Condition, Test};
 pub(super) struct Scale {
     /// What each label stands for.
     pub(super) cells: Vec<ShownCell>,
-    /// For each label, whether a cell that shows it may hold no value at all: null is hidden behind labels of everything.
-    pub(super) may_be_null: Vec<bool>,
+    /// For each label, whether it stands for everything: for any value, also one that no other cell shows, and for none.
+    pub(super) is_everything: Vec<bool>,
     /// What the conditions ask for, in disjoint parts.
     pub(super) asked: Vec<AskedInterval>,
 }
@@ -31,8 +31,8 @@ impl Scale {
         widths: Widths,
     ) -> Result<Self, Report> {
         if conditions.is_empty() {
-            let (cells, may_be_null) = (vec![ShownCell::Null; column.texts.len()], vec![true; column.texts.len()]);
-            return Ok(Scale { cells, may_be_null, asked: vec![AskedInterval::Anything] });
+            let (cells, is_everything) = (vec![ShownCell::Null; column.texts.len()], vec![true; column.texts.len()]);
+            return Ok(Scale { cells, is_everything, asked: vec![AskedInterval::Anything] });
         }
         match (labels, &column.hierarchy) {
             (Some(LabelsManifest::Hierarchy { .. }), Some(listed)) => {
@@ -99,8 +99,8 @@ impl Scale {
             ranges = ranges.iter().flat_map(|a| wanted.iter().filter_map(|b| meet(a, b))).collect();
         }
         let cells = shown.into_iter().map(|(lo, hi)| ShownCell::Range { lo, hi, step: 1.0 }).collect();
-        let may_be_null = column.texts.iter().map(|label| label.bytes().all(|byte| byte == b'*')).collect();
-        Ok(Scale { cells, may_be_null, asked: ranges.into_iter().map(AskedInterval::Range).collect() })
+        let is_everything = column.texts.iter().map(|label| label.bytes().all(|byte| byte == b'*')).collect();
+        Ok(Scale { cells, is_everything, asked: ranges.into_iter().map(AskedInterval::Range).collect() })
     }
 
     fn of_tree(
@@ -172,8 +172,8 @@ impl Scale {
             asked.retain(|leaf| wanted.contains(leaf));
         }
         let is_root = |label: &str| hierarchy.node(label).is_none_or(|node| hierarchy.path(node).count() == 1);
-        let may_be_null = column.texts.iter().map(is_root).collect();
-        Ok(Scale { cells, may_be_null, asked: vec![AskedInterval::Leaves(asked.into_iter().collect())] })
+        let is_everything = column.texts.iter().map(is_root).collect();
+        Ok(Scale { cells, is_everything, asked: vec![AskedInterval::Leaves(asked.into_iter().collect())] })
     }
 
     fn of_order(
@@ -229,8 +229,8 @@ impl Scale {
             ranges = ranges.iter().flat_map(|a| wanted.iter().filter_map(|b| meet(a, b))).collect();
         }
         let asked = ranges.into_iter().map(AskedInterval::Range).collect();
-        let may_be_null = shown.iter().map(Option::is_none).collect();
-        Ok(Scale { cells: shown.into_iter().map(cell).collect(), may_be_null, asked })
+        let is_everything = shown.iter().map(Option::is_none).collect();
+        Ok(Scale { cells: shown.into_iter().map(cell).collect(), is_everything, asked })
     }
 }
 

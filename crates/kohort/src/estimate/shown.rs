@@ -20,8 +20,8 @@ pub(super) struct ShownRows<'a> {
 /// Rows that are equal in their quasi columns and group.
 pub(super) struct ClassOfRows {
     pub(super) cells: Vec<ShownCell>,
-    /// For each cell, whether it may hold no value.
-    pub(super) may_be_null: Vec<bool>,
+    /// For each cell, whether its label stands for everything.
+    pub(super) is_everything: Vec<bool>,
     pub(super) n_rows: u64,
     pub(super) group: usize,
 }
@@ -80,11 +80,11 @@ impl<'a> ShownRows<'a> {
             let Some(&group) = group else { continue };
             let cells = scales.iter().zip(&cells);
             let shown = cells.map(|(scale, &id)| match id {
-                NULL => (ShownCell::Null, true),
-                id => (scale.cells[id as usize], scale.may_be_null[id as usize]),
+                NULL => (ShownCell::Null, false),
+                id => (scale.cells[id as usize], scale.is_everything[id as usize]),
             });
-            let (cells, may_be_null) = shown.unzip();
-            classes.push(ClassOfRows { cells, may_be_null, n_rows: rows.len() as u64, group });
+            let (cells, is_everything) = shown.unzip();
+            classes.push(ClassOfRows { cells, is_everything, n_rows: rows.len() as u64, group });
             if group == groups.len() {
                 groups.push(Group { n_rows: rows.len() as u64, rows });
             }

@@ -7,30 +7,34 @@
 //! What readers expect after the release is what `kohort estimate` expects, so columns that it can't estimate have no figure
 //! after. Only columns of the table of persons have marginals. Pairs are counted in at most [`MOST_PAIRS`] combinations of bins.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::path::Path;
 
 use kohort_io::{load, load_tables, read_release_of};
 use kohort_model::report::{
-    AboveBeforeAfter, BinReport, MarginalReport, OwnerReport, PairCounts, SumReport, SumsReport,
+    AboveBeforeAfter, AssociationReport, BinReport, MarginalReport, ModelledPersons, OwnerReport, PairCounts,
+    PopulationBeforeAfter, PopulationReport, SumReport, SumsReport,
 };
-use kohort_model::{Column, Manifest, NULL, Progress, Requirement, Role, Spec, Table, Value, ValueType};
-use kohort_verify::{ReleasedLink, measure_tables};
+use kohort_model::{Column, Manifest, Progress, Requirement, Role, Spec, Table, Value, ValueType};
+use kohort_verify::{PopulationModel, PopulationRisk, ReleasedLink, measure_tables};
 
+use super::associations::{BeforeAfterSpread, associations};
+use super::bins::{Bin, bins};
+use super::costs::costs;
 use super::figures::fewest_named;
 use super::readers::above;
+use super::spread::Spread;
+use super::target::accuracy;
 use crate::Job;
 use crate::error::{Error, violation_reports};
 use crate::estimate::{EstimateOptions, estimate_from};
-use crate::expression::{Comparison, Condition, Test};
+use crate::expression::Condition;
 use crate::job::without_orphans;
 use crate::verification::{Verdict, measure_before, verify_against_with};
 
 /// The class sizes that occur, each with the number of classes.
 type Sizes = Vec<(u64, u64)>;
 
-/// A marginal has about so many bins at most.
-const MOST_BINS: usize = 12;
 /// So many combinations of two bins are estimated.
 const MOST_PAIRS: usize = 120;
 
@@ -49,6 +53,40 @@ const MOST_PAIRS: usize = 120;
 /// # }
 /// ```
 pub fn report_against(release: impl AsRef<Path>, job: &Job, progress: &dyn Progress) -> Result<OwnerReport, Error> {
+    report_against_with(release, job, &OwnerOptions::default(), progress)
+}
+
+/// Figures of an owner's report that are made only if the owner asks for them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnerOptions {
+    /// The number of persons in the population that the private table is a sample of, for the risk in it.
+    pub population: Option<u64>,
+    /// A column: how well it can be predicted from such a release.
+    pub target: Option<String>,
+    /// What each column and each requirement costs.
+    pub costs: Costs,
+}
+
+/// Whether it is measured what each column and each requirement costs, which takes a run for each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Costs {
+    /// It is not.
+    #[default]
+    Unmeasured,
+    /// It is.
+    Measured,
+}
+
+/// Like [`report_against`], with figures that only some owners want.
+///
+/// # Errors
+/// As [`report_against`], and [`Error::Input`] if a figure can't be had of such a release.
+pub fn report_against_with(
+    release: impl AsRef<Path>,
+    job: &Job,
+    options: &OwnerOptions,
+    progress: &dyn Progress,
+) -> Result<OwnerReport, Error> {
     let release = release.as_ref();
     let verification = verify_against_with(release, job, progress)?;
     if verification.verdict == Verdict::NotMet {
@@ -59,11 +97,16 @@ pub fn report_against(release: impl AsRef<Path>, job: &Job, progress: &dyn Progr
     let (manifest, tables) = read_release_of(&originals, release, progress)?;
     let k = fewest_named(&manifest);
     let private = Private { originals: &originals, manifest: &manifest, tables: &tables, k };
-    let (marginals, pairs) = private.marginals();
+    let (marginals, pairs, associations) = private.marginals();
     // Audiences count persons each for itself, so take those who know all columns, as before.
     let found = &verification.findings;
     let after = found.coalitions.first().map_or(&found.class_sizes, |together| &together.class_sizes);
     let pair = |(before, after)| AboveBeforeAfter { before, after };
+    let population = options.population.map(|n_persons| {
+        // The classes beside a register have persons of the population already.
+        let after = manifest.register.is_none().then_some(after.as_slice());
+        population(&sizes, after, n_persons)
+    });
     Ok(OwnerReport {
         kohort: env!("CARGO_PKG_VERSION").to_owned(),
         warning: "for the owner of the private table alone: these figures come from it, and must not be given away with the release"
@@ -73,8 +116,42 @@ pub fn report_against(release: impl AsRef<Path>, job: &Job, progress: &dyn Progr
         unique: (alone(&sizes), alone(after)),
         marginals,
         pairs,
+        associations,
         sums: private.sums(),
+        population: population.transpose()?,
+        target: options.target.as_ref().map(|column| accuracy(job, column, progress)).transpose()?,
+        costs: match options.costs {
+            Costs::Unmeasured => None,
+            Costs::Measured => Some(costs(job, progress)?),
+        },
     })
+}
+
+/// The risk in a population of so many persons.
+fn population(
+    before: &[(u64, u64)],
+    after: Option<&[(u64, u64)]>,
+    n_persons: u64,
+) -> Result<PopulationBeforeAfter, Error> {
+    let report = |sizes: &[(u64, u64)]| -> Result<(f64, PopulationReport), Error> {
+        let risk = PopulationRisk::of(sizes, n_persons).ok_or_else(|| {
+            let message =
+                format!("a population of {n_persons} persons is smaller than the table that is a sample of it");
+            Error::input(message, "give the number of all persons who could be in the table")
+        })?;
+        let modelled =
+            |&(model, persons): &(PopulationModel, f64)| ModelledPersons { model: model.word().to_owned(), persons };
+        let of_table = PopulationReport {
+            alone_in_table: risk.alone_in_sample,
+            alone: risk.alone.iter().map(modelled).collect(),
+            highest_risk: risk.highest_risk,
+            average_risk: risk.average_risk,
+        };
+        Ok((risk.share, of_table))
+    };
+    let (share, before) = report(before)?;
+    let after = after.map(|sizes| report(sizes).map(|(_, of_release)| of_release)).transpose()?;
+    Ok(PopulationBeforeAfter { persons: n_persons, share, before, after })
 }
 
 /// Persons who are alone in a class.
@@ -109,32 +186,42 @@ struct Private<'a> {
     k: u64,
 }
 
-/// Values of a column that are counted together.
-struct Bin {
-    label: String,
-    /// What a reader asks to count the bin; `None` for everything that is in no other bin.
-    test: Option<Test>,
-    /// The private rows.
-    rows: Vec<u32>,
-}
-
 impl Private<'_> {
-    /// The marginals of the quasi columns of the table of persons, and how far pairs of bins are off.
-    fn marginals(&self) -> (Vec<MarginalReport>, PairCounts) {
+    /// The marginals of the quasi columns of the table of persons, how far pairs of bins are off, and how strongly pairs of columns
+    /// go together.
+    fn marginals(&self) -> (Vec<MarginalReport>, PairCounts, Vec<AssociationReport>) {
         let is_child = |table: &Table| self.manifest.links.iter().any(|link| link.table == table.name);
         let Some(released) = self.tables.iter().find(|table| !is_child(table)) else {
-            return (Vec::new(), PairCounts::default());
+            return (Vec::new(), PairCounts::default(), Vec::new());
         };
         let Some(original) = self.originals.iter().find(|table| table.name == released.name) else {
-            return (Vec::new(), PairCounts::default());
+            return (Vec::new(), PairCounts::default(), Vec::new());
         };
-        let quasi = released.columns.iter().filter(|column| column.role == Role::Quasi);
-        let binned: Vec<(&Column, Vec<Bin>)> = quasi
-            .filter_map(|column| original.column(&column.name))
-            .map(|column| (column, bins(column, original, self.k)))
-            .collect();
-        let marginals = binned.iter().map(|(column, bins)| self.marginal(column, bins)).collect();
-        (marginals, self.pairs(&binned))
+        let with_role = |is_role: fn(Role) -> bool| -> Vec<(&Column, &Column, Vec<Bin>)> {
+            let columns = released.columns.iter().filter(|column| is_role(column.role));
+            columns
+                .filter_map(|shown| Some((original.column(&shown.name)?, shown)))
+                .map(|(column, shown)| (column, shown, bins(column, original, self.k)))
+                .collect()
+        };
+        let quasi = with_role(|role| role == Role::Quasi);
+        let marginals = quasi.iter().map(|(column, _, bins)| self.marginal(column, bins)).collect();
+        let associations = match self.manifest.register {
+            // Rows of the register are no private rows.
+            Some(_) => Vec::new(),
+            None => {
+                let copied = with_role(|role| matches!(role, Role::Sensitive | Role::Plain));
+                let spread = |(column, shown, bins): &(&Column, &Column, Vec<Bin>)| BeforeAfterSpread {
+                    name: column.name.clone(),
+                    is_ordered: column.value_type.is_ordered(),
+                    before: Spread::of_private(bins, original.n_rows),
+                    after: Spread::of_released(shown, bins, column, (self.manifest, self.tables)),
+                };
+                associations(&quasi.iter().chain(&copied).map(spread).collect::<Vec<_>>())
+            }
+        };
+        let binned: Vec<(&Column, Vec<Bin>)> = quasi.into_iter().map(|(column, _, bins)| (column, bins)).collect();
+        (marginals, self.pairs(&binned), associations)
     }
 
     /// The rows that a reader expects in bins of different columns at once, and of how many; `None` if a column can't be
@@ -237,113 +324,3 @@ fn sum(column: &Column, typed: &Column) -> SumReport {
     let (n, sum) = cells.fold((0u64, 0.0), |(n, sum), value| (n + 1, sum + value));
     SumReport { n, sum, mean: (n > 0).then(|| sum / n as f64) }
 }
-
-/// Bins of a column in each of which at least `k` persons hold a value. Values that no such bin can take are in none.
-fn bins(column: &Column, table: &Table, k: u64) -> Vec<Bin> {
-    let mut rows_of: Vec<Vec<u32>> = vec![Vec::new(); column.texts.len()];
-    for (row, &id) in (0u32..).zip(&column.ids) {
-        if id != NULL {
-            rows_of[id as usize].push(row);
-        }
-    }
-    let n_persons = |rows: &[u32]| match table.person_column() {
-        None => rows.len() as u64,
-        Some(persons) => rows.iter().map(|&row| persons.ids[row as usize]).collect::<HashSet<u32>>().len() as u64,
-    };
-    let is_held = |id: &u32| !rows_of[*id as usize].is_empty();
-    let mut ids: Vec<u32> = (0..column.texts.len() as u32).filter(is_held).collect();
-    if !column.value_type.is_ordered() {
-        ids.retain(|id| n_persons(&rows_of[*id as usize]) >= k);
-        ids.sort_by_key(|id| (std::cmp::Reverse(rows_of[*id as usize].len()), column.texts.get(*id).to_owned()));
-        ids.truncate(MOST_BINS);
-        let bin = |id: u32| {
-            let text = column.texts.get(id).to_owned();
-            let rows = std::mem::take(&mut rows_of[id as usize]);
-            Bin { label: text.clone(), test: Some(Test::In(vec![text])), rows }
-        };
-        let mut bins: Vec<Bin> = ids.into_iter().map(bin).collect();
-        let rows = rows_of.concat();
-        if n_persons(&rows) >= k {
-            bins.push(Bin { label: "all others".to_owned(), test: None, rows });
-        }
-        return bins;
-    }
-    // Spellings of one value are counted together.
-    let mut by_value: BTreeMap<OrderedText<'_>, Vec<u32>> = BTreeMap::new();
-    for id in ids {
-        let text = column.texts.get(id);
-        if let Some(value) = Value::parse(text, column.value_type, &column.notation) {
-            by_value.entry(OrderedText { value, text }).or_default().append(&mut rows_of[id as usize]);
-        }
-    }
-    let wanted = (column.ids.len() / MOST_BINS).max(1);
-    let mut bins: Vec<(&str, &str, Vec<u32>)> = Vec::new();
-    let mut is_open = false;
-    for (value, rows) in by_value {
-        match bins.last_mut().filter(|_| is_open) {
-            Some((_, high, all)) => {
-                *high = value.text;
-                all.extend(rows);
-            }
-            None => bins.push((value.text, value.text, rows)),
-        }
-        let (_, _, rows) = bins.last().expect("a bin was just added or extended");
-        is_open = rows.len() < wanted || n_persons(rows) < k;
-    }
-    // The last bin may have too few persons.
-    if is_open && let Some((low, high, rows)) = bins.pop() {
-        match bins.last_mut() {
-            Some((_, last, all)) => {
-                *last = high;
-                all.extend(rows);
-            }
-            None if n_persons(&rows) >= k => bins.push((low, high, rows)),
-            None => {}
-        }
-    }
-    // The lowest and the highest value may be one person's, so the bins at the ends do not name them.
-    let n_bins = bins.len();
-    let bin = |(position, (low, high, rows)): (usize, (&str, &str, Vec<u32>))| {
-        let (label, test) = match (position == 0, position + 1 == n_bins) {
-            (true, true) => {
-                return Bin {
-                    label: "all values".to_owned(),
-                    test: Some(Test::Between(low.to_owned(), high.to_owned())),
-                    rows,
-                };
-            }
-            (true, false) => (format!("up to {high}"), Test::Compare(Comparison::AtMost, high.to_owned())),
-            (false, true) => (format!("from {low}"), Test::Compare(Comparison::AtLeast, low.to_owned())),
-            (false, false) if low == high => (low.to_owned(), Test::In(vec![low.to_owned()])),
-            (false, false) => (format!("{low} to {high}"), Test::Between(low.to_owned(), high.to_owned())),
-        };
-        Bin { label, test: Some(test), rows }
-    };
-    bins.into_iter().enumerate().map(bin).collect()
-}
-
-/// A text by the order of its value. Spellings of one value are equal.
-struct OrderedText<'a> {
-    value: Value<'a>,
-    text: &'a str,
-}
-
-impl Ord for OrderedText<'_> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.value.cmp(&other.value)
-    }
-}
-
-impl PartialOrd for OrderedText<'_> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for OrderedText<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for OrderedText<'_> {}

@@ -1,10 +1,16 @@
 //! [`html`]: the page `owner-report.html`, for the owner of the private tables alone.
 
-use kohort_model::report::{MarginalReport, OwnerReport, SumReport};
-use kohort_plots::{Frame, Pair, pairs};
+use kohort_model::report::{
+    AssociationMeasure, AssociationReport, CostFigures, CostReport, MarginalReport, OwnerReport, PopulationReport,
+    SumReport,
+};
+use kohort_plots::{Bar, Frame, Pair, bars, pairs};
 
 use super::page::{Cell, Page, Tone};
-use super::words::{count, number, percent};
+use super::words::{count, counted, number, percent, quoted};
+
+/// So many pairs of columns are shown.
+const MOST_ASSOCIATIONS: usize = 30;
 
 /// The page of an owner's report.
 pub(super) fn html(report: &OwnerReport) -> String {
@@ -15,7 +21,11 @@ pub(super) fn html(report: &OwnerReport) -> String {
     let why = "Its figures come from the private tables. Readers of the release could learn from the difference.";
     page.boxed(Tone::Bad, first, &[why.to_owned()]);
     risk(&mut page, report);
+    population(&mut page, report);
     marginals(&mut page, report);
+    associations(&mut page, report);
+    target(&mut page, report);
+    costs(&mut page, report);
     sums(&mut page, report);
     page.finish(&format!("Made by kohort {}. The same figures for programs are in owner-report.json.", report.kohort))
 }
@@ -76,6 +86,141 @@ fn marginals(page: &mut Page, report: &OwnerReport) {
         )),
         _ => page.paragraph("No pair of bins has enough rows, or readers can't estimate the columns."),
     }
+}
+
+fn population(page: &mut Page, report: &OwnerReport) {
+    let Some(population) = &report.population else { return };
+    page.heading("Risk in the population");
+    page.paragraph(&format!(
+        "The private table is taken for a sample of {}: {} of them. How many of these are alone with their values is estimated by four models, \
+         which differ in what they assume of the classes that were not sampled. None of them can be proven from the table.",
+        counted(population.persons, "person", "persons"),
+        percent(population.share)
+    ));
+    let name = |model: &str| match model {
+        "poisson" => "Poisson (Skinner, Holmes 1998)",
+        "zayatz" => "Zayatz (1991)",
+        "snb" => "Slide negative binomial (Chen, Keller-McNulty 1998)",
+        _ => "Pitman (Hoshino 2001)",
+    };
+    let after = population.after.as_ref();
+    let known = |value: Option<String>| Cell::Number(value.unwrap_or_else(|| "by the register".to_owned()));
+    let of_all = |persons: f64| percent(persons / population.persons.max(1) as f64);
+    let rows = population.before.alone.iter().enumerate().map(|(position, before)| {
+        let after = after.map(|after| number(after.alone[position].persons.round()));
+        vec![
+            Cell::Text(name(&before.model).to_owned()),
+            Cell::Number(number(before.persons.round())),
+            Cell::Number(of_all(before.persons)),
+            known(after),
+        ]
+    });
+    let header = ["model", "alone before", "share of the population", "alone after"];
+    page.table("Persons who are alone in the population", &header, &rows.collect::<Vec<_>>());
+    let row = |name: &str, of: fn(&PopulationReport) -> f64| {
+        vec![
+            Cell::Text(name.to_owned()),
+            Cell::Number(percent(of(&population.before))),
+            known(after.map(|after| percent(of(after)))),
+        ]
+    };
+    let rows = [row("highest", |report| report.highest_risk), row("average", |report| report.average_risk)];
+    page.table("Chance of a journalist, by the Poisson model", &["risk", "before", "after"], &rows);
+}
+
+fn associations(page: &mut Page, report: &OwnerReport) {
+    page.subheading("How strongly two columns go together");
+    if report.associations.is_empty() {
+        page.paragraph("There are no two columns of which this is known.");
+        return;
+    }
+    page.paragraph(
+        "Ranks are correlated where both columns have an order, from -1 to 1; for others it is Cramér's V, from 0 to 1. After is what a \
+         reader expects who spreads rows evenly over the values of a label.",
+    );
+    let row = |pair: &AssociationReport| {
+        let shown =
+            |value: Option<f64>| Cell::Number(value.map_or_else(|| "–".to_owned(), |value| format!("{value:.2}")));
+        vec![
+            Cell::Text(format!("{} and {}", pair.columns.0, pair.columns.1)),
+            Cell::Text(match pair.measure {
+                AssociationMeasure::RankCorrelation => "ranks".to_owned(),
+                AssociationMeasure::CramersV => "Cramér's V".to_owned(),
+            }),
+            shown(pair.before),
+            shown(pair.after),
+        ]
+    };
+    // Those that were strongest before say most.
+    let mut strongest: Vec<&AssociationReport> = report.associations.iter().collect();
+    let strength = |pair: &AssociationReport| pair.before.unwrap_or(0.0).abs();
+    strongest.sort_by(|one, other| strength(other).total_cmp(&strength(one)));
+    let n_more = strongest.len().saturating_sub(MOST_ASSOCIATIONS);
+    strongest.truncate(MOST_ASSOCIATIONS);
+    let rows: Vec<Vec<Cell>> = strongest.into_iter().map(row).collect();
+    page.table("Associations, strongest first", &["columns", "measure", "before", "after"], &rows);
+    if n_more > 0 {
+        page.remark(&format!("{} more pairs are in owner-report.json.", count(n_more as u64)));
+    }
+}
+
+fn target(page: &mut Page, report: &OwnerReport) {
+    let Some(target) = &report.target else { return };
+    page.heading(&format!("How well '{}' can be predicted", target.column));
+    page.paragraph(&format!(
+        "Naive Bayes predicts one of {} from {}. It was trained on {} of two thirds of the persons, and tested on {} private rows of the \
+         others, who are not in that release. It is one simple classifier: others may do better, before and after.",
+        counted(target.answers, "answer", "answers"),
+        if target.from.is_empty() { "nothing".to_owned() } else { quoted(&target.from) },
+        counted(target.trained, "row", "rows"),
+        count(target.tested)
+    ));
+    let bar = |name: &str, share: f64| Bar { label: name.to_owned(), value: 100.0 * share, shown: percent(share) };
+    let mut all = vec![bar("most frequent", target.most_frequent), bar("private rows", target.before)];
+    all.extend(target.after.map(|after| bar("a release", after)));
+    page.charts(&[(bars(Frame::Narrow, "Right answers", "%", &all), "Of the rows that were tested: if the answer is always the most frequent one, if private rows train, and if a release trains."
+        .to_owned())]);
+    if let Some(why) = &target.without {
+        page.paragraph(&format!("No release trained: {why}."));
+    }
+}
+
+fn costs(page: &mut Page, report: &OwnerReport) {
+    let Some(costs) = &report.costs else { return };
+    page.heading("What each column and each requirement costs");
+    page.paragraph(
+        "The release was made again without one of them at a time. Saved is by how much the loss of the other quasi columns shrinks, in \
+         LM from 0 to 1; below 0, the search found a worse release by chance.",
+    );
+    let figures = |figures: CostFigures| {
+        [
+            Cell::Number(number(figures.loss)),
+            Cell::Number(count(figures.suppressed)),
+            Cell::Number(count(figures.classes)),
+            Cell::Number(count(figures.k)),
+        ]
+    };
+    let header = ["without", "saved", "loss", "left out", "classes", "k"];
+    let mut table = |caption: &str, all: &[CostReport]| {
+        let mut rows = vec![
+            [Cell::Text("nothing".to_owned()), Cell::Number("–".to_owned())]
+                .into_iter()
+                .chain(figures(costs.all))
+                .collect::<Vec<Cell>>(),
+        ];
+        rows.extend(all.iter().filter_map(|cost| {
+            let saved = cost.saved.map_or_else(|| "–".to_owned(), |saved| format!("{saved:+.4}"));
+            let first = [Cell::Text(cost.without.clone()), Cell::Number(saved)];
+            Some(first.into_iter().chain(figures(cost.figures?)).collect())
+        }));
+        page.table(caption, &header, &rows);
+        let unreachable = all.iter().filter_map(|cost| Some((cost, cost.unreachable.as_ref()?)));
+        page.list(unreachable.map(|(cost, why)| format!("Without {} there is no release: {why}.", cost.without)));
+    };
+    if !costs.columns.is_empty() {
+        table("If a quasi column were plain", &costs.columns);
+    }
+    table("Without a requirement", &costs.requirements);
 }
 
 fn sums(page: &mut Page, report: &OwnerReport) {
