@@ -130,10 +130,24 @@ async fn describe(database: &Database, view: &str, cancelled: &Notify) -> Result
          WHERE table_schema = 'public' AND table_name = '{}' ORDER BY ordinal_position",
         view.replace('\'', "''")
     );
-    let table = database.ask(&sql, cancelled).await?;
+    let mut table = database.ask(&sql, cancelled).await?;
+    for data_type in table.rows.iter_mut().filter_map(|row| row.last_mut()?.as_mut()) {
+        *data_type = in_words(data_type).to_owned();
+    }
     match table.rows.is_empty() {
         true => Err(DatabaseError::UnknownView { name: view.to_owned() }),
         false => Ok(shown(table, usize::MAX)),
+    }
+}
+
+/// A type of the query engine in the words of SQL, if SQL has some.
+fn in_words(data_type: &str) -> &str {
+    match data_type {
+        "Utf8" | "LargeUtf8" | "Utf8View" => "text",
+        "Int8" | "Int16" | "Int32" | "Int64" | "UInt8" | "UInt16" | "UInt32" | "UInt64" => "integer",
+        "Float16" | "Float32" | "Float64" => "double precision",
+        "Date32" | "Date64" => "date",
+        other => other,
     }
 }
 

@@ -36,7 +36,7 @@ impl Agent {
         let parameters = json!({
             "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
         });
-        let answer = agent.ask("initialize", parameters);
+        let answer = agent.ask("initialize", &parameters);
         assert_eq!(answer["result"]["protocolVersion"], "2025-06-18");
         assert_eq!(answer["result"]["serverInfo"]["name"], "kohort");
         agent.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string());
@@ -51,14 +51,14 @@ impl Agent {
         serde_json::from_str(&self.stdout.next().expect("there is an answer").unwrap()).unwrap()
     }
 
-    fn begin(&mut self, method: &str, parameters: Value) -> u64 {
+    fn begin(&mut self, method: &str, parameters: &Value) -> u64 {
         self.n_asked += 1;
         let id = self.n_asked;
         self.say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": parameters}).to_string());
         id
     }
 
-    fn ask(&mut self, method: &str, parameters: Value) -> Value {
+    fn ask(&mut self, method: &str, parameters: &Value) -> Value {
         let id = self.begin(method, parameters);
         let answer = self.hear();
         assert_eq!(answer["id"], id, "{answer}");
@@ -66,15 +66,15 @@ impl Agent {
     }
 
     /// The text that a tool answers, and whether it is an error.
-    fn call(&mut self, name: &str, arguments: Value) -> (String, bool) {
-        let answer = self.ask("tools/call", json!({"name": name, "arguments": arguments}));
+    fn call(&mut self, name: &str, arguments: &Value) -> (String, bool) {
+        let answer = self.ask("tools/call", &json!({"name": name, "arguments": arguments}));
         let result = &answer["result"];
         let text = result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
         (text, result["isError"].as_bool().unwrap())
     }
 
     fn query(&mut self, sql: &str) -> Value {
-        let (text, is_error) = self.call("query", json!({"sql": sql}));
+        let (text, is_error) = self.call("query", &json!({"sql": sql}));
         assert!(!is_error, "{sql}: {text}");
         serde_json::from_str(&text).unwrap()
     }
@@ -96,26 +96,26 @@ async fn an_agent_lists_describes_and_queries_what_its_login_may_read() {
     let served = serve(PEOPLE).await;
     converse(move || {
         let mut agent = Agent::greeted(&served, &[]);
-        let tools = agent.ask("tools/list", json!({}));
+        let tools = agent.ask("tools/list", &json!({}));
         let tools = tools["result"]["tools"].as_array().unwrap().iter();
         let names: Vec<&str> = tools.map(|tool| tool["name"].as_str().unwrap()).collect();
         assert_eq!(names, ["list_views", "describe_view", "query"]);
 
-        let (views, _) = agent.call("list_views", json!({}));
+        let (views, _) = agent.call("list_views", &json!({}));
         assert!(
             views.starts_with(r#"{"columns":["view","state"],"more_rows":false,"rows":[["seen","usable"#),
             "{views}"
         );
-        let (columns, _) = agent.call("describe_view", json!({"view": "seen"}));
-        assert!(columns.contains(r#"["age","#) && columns.contains(r#"["illness","#), "{columns}");
+        let (columns, _) = agent.call("describe_view", &json!({"view": "seen"}));
+        assert!(columns.contains(r#"["age","text"]"#) && columns.contains(r#"["illness","text"]"#), "{columns}");
 
         let seen = agent.query("SELECT zip, count(*) AS n FROM seen WHERE age = 34 GROUP BY zip ORDER BY zip; -- all");
         assert_eq!(seen, json!({"columns": ["zip", "n"], "more_rows": false, "rows": [["100*", "3"]]}));
-        let (some, _) = agent.call("query", json!({"sql": "SELECT name, zip FROM seen", "max_rows": 2}));
+        let (some, _) = agent.call("query", &json!({"sql": "SELECT name, zip FROM seen", "max_rows": 2}));
         let some: Value = serde_json::from_str(&some).unwrap();
         assert_eq!((some["rows"].as_array().unwrap().len(), &some["more_rows"]), (2, &json!(true)));
         assert_eq!(some["rows"][0][0], json!(null));
-        assert_eq!(agent.ask("ping", json!({}))["result"], json!({}));
+        assert_eq!(agent.ask("ping", &json!({}))["result"], json!({}));
         assert_eq!(agent.end(), Some(0));
     })
     .await;
@@ -137,18 +137,18 @@ async fn what_the_login_may_not_do_is_refused_in_words_and_the_conversation_goes
             ("SELECT FROM WHERE", "error: "),
             ("", "one SELECT"),
         ] {
-            let (text, is_error) = agent.call("query", json!({"sql": sql}));
+            let (text, is_error) = agent.call("query", &json!({"sql": sql}));
             assert!(is_error && text.contains(said), "{sql}: {text}");
         }
-        let (text, is_error) = agent.call("describe_view", json!({"view": "people' OR '1' = '1"}));
+        let (text, is_error) = agent.call("describe_view", &json!({"view": "people' OR '1' = '1"}));
         assert!(is_error && text.contains("list_views"), "{text}");
         assert_eq!(agent.query("SELECT count(*) AS n FROM seen")["rows"], json!([["8"]]));
 
         let error = |answer: Value| answer["error"]["code"].as_i64().unwrap_or_else(|| panic!("{answer}"));
-        assert_eq!(error(agent.ask("tools/call", json!({"name": "drop_view"}))), -32602);
-        assert_eq!(error(agent.ask("tools/call", json!({"name": "query", "arguments": {}}))), -32602);
-        assert_eq!(error(agent.ask("resources/list", json!({}))), -32601);
-        assert_eq!(error(agent.ask("initialize", json!({}))), -32600);
+        assert_eq!(error(agent.ask("tools/call", &json!({"name": "drop_view"}))), -32602);
+        assert_eq!(error(agent.ask("tools/call", &json!({"name": "query", "arguments": {}}))), -32602);
+        assert_eq!(error(agent.ask("resources/list", &json!({}))), -32601);
+        assert_eq!(error(agent.ask("initialize", &json!({}))), -32600);
         for (line, code) in [("hello", -32700), ("[]", -32600), (r#"{"jsonrpc": "2.0", "id": 1}"#, -32600)] {
             agent.say(line);
             assert_eq!(error(agent.hear()), code, "{line}");
@@ -163,10 +163,10 @@ async fn nothing_is_answered_before_the_greeting_or_to_an_owner() {
     let served = serve(PEOPLE).await;
     converse(move || {
         let mut agent = Agent::start(&served, &[]);
-        assert_eq!(agent.ask("tools/list", json!({}))["error"]["code"], -32600);
-        assert_eq!(agent.ask("ping", json!({}))["result"], json!({}));
+        assert_eq!(agent.ask("tools/list", &json!({}))["error"]["code"], -32600);
+        assert_eq!(agent.ask("ping", &json!({}))["result"], json!({}));
         assert_eq!(
-            agent.ask("initialize", json!({"protocolVersion": "1900-01-01"}))["result"]["protocolVersion"],
+            agent.ask("initialize", &json!({"protocolVersion": "1900-01-01"}))["result"]["protocolVersion"],
             "2025-06-18"
         );
         assert_eq!(agent.end(), Some(0));
@@ -203,6 +203,7 @@ async fn questions_are_asked_under_the_purpose_that_was_given_and_logged_with_th
     let asked: Vec<&String> = log.iter().filter(asked).collect();
     assert!(asked.iter().any(|line| line.contains("study") && line.contains("lab")), "{log:?}");
     assert!(asked.iter().any(|line| line.contains("care") && line.contains("nurse")), "{log:?}");
+    assert!(log.iter().any(|line| line.contains("| FETCH ") && line.contains("ann")), "{log:?}");
 }
 
 /// The entries of the compliance log.
@@ -225,10 +226,10 @@ async fn a_question_that_is_cancelled_ends_on_the_server_and_the_next_is_answere
     let mut agent = converse(move || {
         let mut agent = Agent::greeted(&served, &[]);
         let endless = "SELECT count(*) FROM generate_series(1, 1000000) AS a (x), generate_series(1, 1000000) AS b (y) WHERE x < y";
-        let id = agent.begin("tools/call", json!({"name": "query", "arguments": {"sql": endless}}));
+        let id = agent.begin("tools/call", &json!({"name": "query", "arguments": {"sql": endless}}));
         // Waits behind the first one, and is answered at once when that ends.
-        let next = agent.begin("tools/call", json!({"name": "list_views"}));
-        assert_eq!(agent.ask("ping", json!({}))["result"], json!({}), "other requests are answered meanwhile");
+        let next = agent.begin("tools/call", &json!({"name": "list_views"}));
+        assert_eq!(agent.ask("ping", &json!({}))["result"], json!({}), "other requests are answered meanwhile");
         (agent, served, id, next)
     })
     .await;
@@ -250,7 +251,7 @@ async fn a_statement_has_the_time_that_the_server_gives() {
     converse(move || {
         let mut agent = Agent::greeted(&served, &[]);
         let endless = "SELECT count(*) FROM generate_series(1, 1000000) AS a (x), generate_series(1, 1000000) AS b (y) WHERE x < y";
-        let (text, is_error) = agent.call("query", json!({"sql": endless}));
+        let (text, is_error) = agent.call("query", &json!({"sql": endless}));
         assert!(is_error && text.contains("took too long"), "{text}");
         assert_eq!(agent.query("SELECT count(*) AS n FROM seen")["rows"], json!([["8"]]));
         assert_eq!(agent.end(), Some(0));
@@ -289,9 +290,9 @@ async fn through_both_doors_a_view_of_aggregates_tells_sums_of_whole_classes_alo
             let cells: Vec<&str> = (0..2).map(|column| row[column].as_str().unwrap_or("NULL")).collect();
             assert_eq!(cells, by_psql[0], "{sql}");
         }
-        let (text, is_error) = agent.call("query", json!({"sql": "SELECT cost FROM costs"}));
+        let (text, is_error) = agent.call("query", &json!({"sql": "SELECT cost FROM costs"}));
         assert!(is_error && text.contains("answers only counts, sums and averages"), "{text}");
-        let (views, _) = agent.call("list_views", json!({}));
+        let (views, _) = agent.call("list_views", &json!({}));
         assert!(views.contains("answers counts, sums and averages"), "{views}");
         assert_eq!(agent.end(), Some(0));
     })
