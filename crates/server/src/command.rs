@@ -33,6 +33,7 @@ use tokio::net::TcpListener;
 
 use crate::catalog::FUNCTIONS;
 use crate::configuration::{Configuration, ConfigurationError};
+use crate::mcp::{self, McpArguments};
 use crate::server::Server;
 
 const EXAMPLES: &str = "\
@@ -41,10 +42,26 @@ Examples:
   kohort-serve --data clinic/ --config kohort-serve.toml
   kohort-serve --init setup.sql --create-owner olga                   without a data folder
   kohort-serve --config kohort-serve.toml --check-config
+  kohort-serve --mcp postgres://agent@db.example:5433/kohort          views for an AI agent, over stdin and stdout
   kohort-serve --completions bash > ~/.local/share/bash-completion/completions/kohort-serve
   kohort-serve --man > ~/.local/share/man/man1/kohort-serve.1
 
 Exit codes: 0 stopped, 1 a requirement can't be met, 2 wrong arguments or input, 3 I/O error or bug.";
+
+/// The arguments of a server, which make no sense for a client.
+const SERVING: [&str; 11] = [
+    "config",
+    "check_config",
+    "data",
+    "init",
+    "create_owner",
+    "listen",
+    "tls_certificate",
+    "tls_key",
+    "require_tls",
+    "metrics",
+    "log",
+];
 
 /// The file of the store in a data folder.
 const DATA_FILE: &str = "kohort.db";
@@ -87,6 +104,18 @@ struct Arguments {
     /// statement
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
+    /// Log in to a running server and let an AI agent read its views by the Model Context Protocol, over stdin and stdout
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = SERVING)]
+    mcp: Option<String>,
+    /// With --mcp: the purpose of all questions
+    #[arg(long, value_name = "NAME", requires = "mcp")]
+    purpose: Option<String>,
+    /// With --mcp: the recipient of all answers
+    #[arg(long, value_name = "NAME", requires = "mcp")]
+    recipient: Option<String>,
+    /// With --mcp: the authorities that may sign the server's certificate, in PEM format [default: the system's]
+    #[arg(long, value_name = "FILE", requires = "mcp")]
+    root_certificate: Option<PathBuf>,
     /// Print completions for this shell and exit
     #[arg(long, value_name = "SHELL", exclusive = true)]
     completions: Option<Shell>,
@@ -128,7 +157,15 @@ pub fn run() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return end(&CommandError::fault(error.to_string())),
     };
-    let done = runtime.block_on(serve(&arguments));
+    let done = match &arguments.mcp {
+        None => runtime.block_on(serve(&arguments)),
+        Some(location) => runtime.block_on(mcp::serve(McpArguments {
+            location,
+            root_certificate: arguments.root_certificate.clone(),
+            purpose: arguments.purpose.as_deref(),
+            recipient: arguments.recipient.as_deref(),
+        })),
+    };
     // Do not wait for statements that can't be stopped.
     runtime.shutdown_background();
     done.map_or_else(|failure| end(&failure), |()| ExitCode::SUCCESS)

@@ -15,6 +15,7 @@
 //! | [`configuration`] | addresses, files and limits of a server |
 //! | [`server`] | accepting, limiting and ending connections |
 //! | [`tls`] | certificates, and channel binding of logins |
+//! | `mcp` | views for AI agents: a client of a server |
 //! | [`metrics`] | metrics for Prometheus |
 //! | [`command`] | the command `kohort-serve` |
 
@@ -28,6 +29,7 @@ mod frontend;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzed;
 mod login;
+mod mcp;
 pub mod metrics;
 mod names;
 mod newcomers;

@@ -93,6 +93,7 @@ impl Opening<'_> {
                 }
                 Ok(StartupMessage::Tls) => match (&self.server.tls, self.channel) {
                     (Some(tls), Channel::Plain) => {
+                        let tls = tls.current();
                         self.wire.outgoing.put_byte(b'S');
                         self.wire.outgoing.flush().await.ok()?;
                         let accepted = tls.acceptor.accept(self.wire.into_stream().ok()?);

@@ -1,11 +1,13 @@
 //! TLS: certificate and key files, and channel binding.
 //!
 //! # Guarantee
-//! A file that is missing, empty or does not fit the other one is an error at the start. The server never falls back to
-//! plain text.
+//! A file that is missing, empty or does not fit the other one is an error at the start. Files that change while the server
+//! runs are read again at the next handshake; if they can't be used, the server warns and keeps the certificate that it has.
+//! The server never falls back to plain text.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use ring::digest;
 use tokio_rustls::TlsAcceptor;
@@ -15,7 +17,19 @@ use tokio_rustls::rustls::{self, ServerConfig};
 
 /// The TLS settings of a server.
 #[derive(Clone)]
-pub struct Tls {
+pub struct Tls(Arc<Files>);
+
+struct Files {
+    certificate: PathBuf,
+    key: PathBuf,
+    current: Mutex<(Written, Arc<Identity>)>,
+}
+
+/// When the files of certificate and key were last changed, and how long they are.
+type Written = [Option<(SystemTime, u64)>; 2];
+
+/// A certificate and its key, as they were read.
+pub(crate) struct Identity {
     pub(crate) acceptor: TlsAcceptor,
     /// The hash of the certificate for channel binding (`tls-server-end-point`); `None` if its signature algorithm has
     /// no single hash.
@@ -39,6 +53,39 @@ impl Tls {
     /// # Errors
     /// If a file is not valid, or they do not belong together.
     pub fn read(certificate: &Path, key: &Path) -> Result<Tls, TlsError> {
+        let current = Mutex::new((written(certificate, key), Arc::new(Identity::read(certificate, key)?)));
+        Ok(Tls(Arc::new(Files { certificate: certificate.to_owned(), key: key.to_owned(), current })))
+    }
+
+    /// The certificate and key as they are now.
+    pub(crate) fn current(&self) -> Arc<Identity> {
+        let Files { certificate, key, current } = self.0.as_ref();
+        let now = written(certificate, key);
+        let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.0 != now {
+            // Remember the state of files that can't be used, too, so that they are tried once and not at each handshake.
+            current.0 = now;
+            match Identity::read(certificate, key) {
+                Ok(identity) => {
+                    eprintln!("read the TLS certificate again");
+                    current.1 = Arc::new(identity);
+                }
+                Err(problem) => eprintln!("warning: the TLS certificate stays as it was: {problem}"),
+            }
+        }
+        Arc::clone(&current.1)
+    }
+}
+
+fn written(certificate: &Path, key: &Path) -> Written {
+    [certificate, key].map(|file| {
+        let metadata = std::fs::metadata(file).ok()?;
+        Some((metadata.modified().ok()?, metadata.len()))
+    })
+}
+
+impl Identity {
+    fn read(certificate: &Path, key: &Path) -> Result<Identity, TlsError> {
         let wrong = |path: &Path, what, reason: String| TlsError::File { path: path.to_owned(), what, reason };
         let no_certificate = |reason: String| wrong(certificate, "certificate", reason);
         let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificate)
@@ -54,7 +101,7 @@ impl Tls {
             .with_safe_default_protocol_versions()
             .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, private))
             .map_err(mismatch)?;
-        Ok(Tls { acceptor: TlsAcceptor::from(Arc::new(config)), binding })
+        Ok(Identity { acceptor: TlsAcceptor::from(Arc::new(config)), binding })
     }
 }
 

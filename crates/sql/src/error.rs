@@ -67,6 +67,14 @@ pub enum SqlError {
     Taken { name: String },
     #[error("'{name}' answers by the values of its members (ANSWERS MATCHING), so it can't be joined with anything")]
     MatchingJoined { name: String },
+    /// A question that a view with ANSWERS AGGREGATES does not answer.
+    #[error("'{view}' answers only counts, sums and averages (ANSWERS AGGREGATES), and {what}")]
+    OnlyAggregates {
+        view: String,
+        what: String,
+        /// The columns of labels.
+        labels: Vec<String>,
+    },
     #[error("an anonymization view can't read another one, '{name}'")]
     ViewOnView { name: String },
     #[error(
@@ -76,7 +84,7 @@ pub enum SqlError {
     #[error("PURPOSE and RECIPIENT are for queries, and this statement is not one")]
     NothingAsked,
     #[error(
-        "EXPLAIN UTILITY works only for SELECT ... FROM one anonymization view WHERE ..., and not for materialized views"
+        "EXPLAIN UTILITY works only for SELECT ... FROM anonymization views WHERE ..., without grouping, DISTINCT and LIMIT"
     )]
     NoUtility,
     #[error(transparent)]
@@ -194,6 +202,10 @@ impl SqlError {
             }
             SqlError::Taken { .. } => text("DROP it first, or take another name"),
             SqlError::MatchingJoined { .. } => text("define a view with ANSWERS VIEW for joins"),
+            SqlError::OnlyAggregates { labels, .. } => Some(format!(
+                "ask for count(*), sum(column) or avg(column), with conditions and groups on {}",
+                labels.join(", ")
+            )),
             SqlError::ViewOnView { .. } => text("read the tables below it instead"),
             SqlError::Volatile => text("leave out functions such as random() and now()"),
             SqlError::NothingAsked => text("give them to EXECUTE, or to the session: SET kohort.purpose = 'care'"),
@@ -307,7 +319,7 @@ impl SqlError {
     pub fn is_refusal(&self) -> bool {
         match self {
             SqlError::NotAllowed { .. } | SqlError::Refused(_) | SqlError::MatchingJoined { .. } => true,
-            SqlError::UnknownGrowth { .. } => true,
+            SqlError::UnknownGrowth { .. } | SqlError::OnlyAggregates { .. } => true,
             SqlError::View(ViewError::Policy(problem)) => problem.is_refusal(),
             SqlError::Access(problem) => problem.is_refusal(),
             _ => false,

@@ -23,6 +23,7 @@
 
 mod address;
 mod cells;
+mod client;
 mod columns;
 mod conditions;
 mod connection;
@@ -39,6 +40,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::CreateExternalTable;
 
 use address::Address;
+pub use client::{ServerAddress, ServerClient};
 pub use error::PostgresError;
 use table::PostgresTable;
 

@@ -21,7 +21,7 @@
 //! | 6. The plan is fixed, and where the private rows come from: memory, the store, or the view's query. | `read/plan.rs`, `read/source.rs` |
 //! | 7. When the first row is wanted, the operator asks joins above for more comparisons and fetches the private rows. | `read/exec.rs` |
 //! | 8. The rows get the labels of their classes and are verified as a block. | `read/assemble.rs`, `kohort_verify::verify_block` |
-//! | 9. Rows that can't satisfy the comparisons are left out, and the others leave as batches. | `read/exec.rs`, `kohort_io::write_rows` |
+//! | 9. Rows that can't satisfy the comparisons are left out, and the others leave as batches. | `read/exec.rs`, `kohort_io::write_rows`; of a view with ANSWERS AGGREGATES, totals: `read/totals.rs` |
 //!
 //! A materialized view differs in steps 5 to 7: `materialized/read.rs` chooses among the classes in memory, and reads their
 //! rows from memory or the store. A query that needs only a few of its classes skips steps 1 to 4 and goes through
@@ -50,6 +50,7 @@ pub(crate) use read::exec::AnonymizeExec;
 pub(crate) use read::labels::ShownLabels;
 pub(crate) use read::plan::PlanWish;
 pub(crate) use read::point::Point;
+pub(crate) use read::totals::has_totals;
 pub(crate) use read::trace::{TRACE, Traced};
 pub(crate) use together::{FromChanges, fewer_by_changes, fewer_together, share_nobody, told_together};
 pub(crate) use version::build::{Sources, Trees, build};

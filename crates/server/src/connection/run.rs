@@ -128,6 +128,7 @@ impl Connection {
                 return Ok(Answer::Done(String::new()));
             }
             Request::Move { name, max_rows } => {
+                self.session.note("MOVE")?;
                 let rows = rows_of_cursor(&mut self.portals, &name, self.session.revocations())?;
                 format!("MOVE {}", rows.skip(max_rows).await?)
             }
@@ -252,6 +253,7 @@ impl Connection {
         max_rows: Option<usize>,
         described: DescribedAnswer,
     ) -> Result<(), AnswerError> {
+        self.session.note("FETCH")?;
         let rows = rows_of_cursor(&mut self.portals, name, self.session.revocations())?;
         if described == DescribedAnswer::Yes {
             self.wire.put(&PgWireBackendMessage::RowDescription(rows.description()))?;

@@ -88,14 +88,22 @@ impl Connection {
         Ok(if keeps { "COMMIT" } else { "ROLLBACK" })
     }
 
-    /// Runs a step of an owner's transaction.
+    /// Runs a step of an owner's transaction. One of an analyst's transaction is only recorded.
     async fn step(&mut self, step: &str) -> Result<(), SqlError> {
-        if self.session.role() == Role::Owner {
-            for parsed in parse(step)? {
-                self.session.run(parsed).await?;
+        match self.session.role() {
+            Role::Owner => {
+                for parsed in parse(step)? {
+                    self.session.run(parsed).await?;
+                }
+                Ok(())
             }
+            Role::Analyst => self.session.note(match step {
+                "BEGIN" => "BEGIN",
+                "COMMIT" => "COMMIT",
+                "ROLLBACK" => "ROLLBACK",
+                _ => "SAVEPOINT",
+            }),
         }
-        Ok(())
     }
 
     /// Sets the modes of the current transaction or of all later ones.

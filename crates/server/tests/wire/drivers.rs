@@ -148,7 +148,7 @@ with psycopg.connect(url, autocommit=True) as c:
     let many = "21000 a subquery that stands for one value has more than one row\n";
     // Numbers with a point are DOUBLE.
     let faults = format!("{zero}{zero}[(nan,)]\n{zero}{zero}{many}{many}");
-    let pivot = "42601 line 1, column 1: PIVOT (write sum(x) FILTER (WHERE ...) for each column) is not supported\n";
+    let pivot = "0A000 line 1, column 1: PIVOT (write sum(x) FILTER (WHERE ...) for each column) is not supported\n";
     assert_eq!(said, format!("{moved}{faults}{pivot}"));
 }
 

@@ -14,6 +14,7 @@ mod golden;
 mod histories;
 mod limits;
 mod logins;
+mod mcp;
 mod psql;
 mod settings;
 mod transactions;

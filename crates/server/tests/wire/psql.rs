@@ -244,6 +244,32 @@ async fn tls_is_spoken_bound_to_the_certificate_and_can_be_required() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_is_exchanged_while_the_server_runs_and_a_bad_one_is_not_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let (certificate, key) = crate::limits::make_certificate(folder.path());
+    let (first, other) = (folder.path().join("first.crt"), folder.path().join("other"));
+    std::fs::copy(&certificate, &first).unwrap();
+    std::fs::create_dir(&other).unwrap();
+    let (next, next_key) = crate::limits::make_certificate(&other);
+    let served = serve_as(PEOPLE, |configuration| {
+        configuration.tls_certificate = Some(certificate.clone());
+        configuration.tls_key = Some(key.clone());
+    })
+    .await;
+    let asked = async |trusted: &std::path::Path| {
+        let url = format!("{} sslmode=verify-ca sslrootcert={}", served.url(ANALYST), trusted.display());
+        psql_with(&url, PASSWORD, &["--tuples-only", "-c", "SELECT count(*) FROM seen"]).await.status.success()
+    };
+    assert!(asked(&first).await && !asked(&next).await);
+    std::fs::write(&certificate, "half of a new file").unwrap();
+    assert!(asked(&first).await, "a file that can't be read changes nothing");
+    std::fs::copy(&next, &certificate).unwrap();
+    assert!(asked(&first).await, "nor does a certificate without its key");
+    std::fs::copy(&next_key, &key).unwrap();
+    assert!(asked(&next).await && !asked(&first).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn options_of_views_are_set_when_connecting() {
     let served = serve(PEOPLE).await;
     crate::fixture::as_owner(&served.engine, "GRANT PURPOSE study RECIPIENT lab TO ann").await;

@@ -1,6 +1,7 @@
 //! Runs DataFusion's statements: queries, options, and changes of rows. Statements that make or drop something are in
 //! [`crate::engine::change::catalog`], and changes of stored rows in [`crate::engine::change::stored`].
 
+pub(super) mod aggregates;
 pub(super) mod plans;
 pub(super) mod point;
 pub(super) mod show;
@@ -43,6 +44,7 @@ use crate::role::Role;
 use crate::store::StoredTable;
 use crate::view::AView;
 use crate::worker::Asker;
+use aggregates::check_aggregates;
 use plans::{changed_table, reads_any, views_of, writes};
 
 /// Runs a statement of DataFusion's.
@@ -238,6 +240,7 @@ pub(crate) async fn planned(
     match state.statement_to_plan(statement.clone()).await {
         Ok(plan) => {
             check_groupings(&plan)?;
+            check_aggregates(&plan)?;
             if session.role == Role::Analyst {
                 check_growth(&plan)?;
                 check_copies(&plan)?;

@@ -25,6 +25,7 @@ impl SqlError {
         match self {
             SqlError::Parse(problem) => of_parsing(problem),
             SqlError::NotAllowed { .. } | SqlError::MatchingJoined { .. } | SqlError::UnknownGrowth { .. } => "42501",
+            SqlError::OnlyAggregates { .. } => "42501",
             SqlError::Refused(_) | SqlError::Meaning(_) => "42804",
             SqlError::View(problem) => of_view(problem),
             SqlError::Hierarchy(_) | SqlError::Import(_) | SqlError::UnknownFormat { .. } => "22023",
@@ -81,6 +82,7 @@ fn of_parsing(problem: &ParseError) -> &'static str {
     match problem.fault {
         _ if problem.is_too_deep() => "54001",
         ParseErrorKind::TooManyTokens { .. } | ParseErrorKind::TooManyStatements { .. } => "54000",
+        ParseErrorKind::Ignored { .. } => "0A000",
         _ => "42601",
     }
 }

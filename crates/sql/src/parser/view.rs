@@ -139,7 +139,7 @@ pub enum BlockSize {
     Rows(NonZeroUsize),
 }
 
-/// Which classes answer a comparison with a quasi column.
+/// Which classes answer a comparison with a quasi column, and with what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Answers {
     /// Classes whose label could match.
@@ -147,6 +147,8 @@ pub enum Answers {
     View,
     /// Classes with a row whose original value matches. This reveals that there is such a row.
     Matching,
+    /// Classes whose label could match, and only with their sizes and totals.
+    Aggregates,
 }
 
 /// Whether purposes share classes.
@@ -294,7 +296,9 @@ impl Read {
                 clauses.disclosure = cursor.one_of(&[("CLASS", Disclosure::Class), ("ROW", Disclosure::Row)])?;
             }
             "ANSWERS" => {
-                clauses.answers = cursor.one_of(&[("VIEW", Answers::View), ("MATCHING", Answers::Matching)])?;
+                let ways =
+                    [("VIEW", Answers::View), ("MATCHING", Answers::Matching), ("AGGREGATES", Answers::Aggregates)];
+                clauses.answers = cursor.one_of(&ways)?;
             }
             "PER" => {
                 cursor.expect_word("PURPOSE")?;

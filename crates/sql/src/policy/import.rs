@@ -98,6 +98,11 @@ pub enum ImportFault {
     Retention { name: String },
     #[error("line {line}: the STATEMENT has no {element}")]
     Statement { line: usize, element: &'static str },
+    /// A statement allows what an earlier one does not allow.
+    #[error(
+        "line {line}: of two STATEMENTs with the same purpose and recipient, one allows column '{column}' and one does not"
+    )]
+    Contradiction { line: usize, column: String },
     #[error("the table of choices would have two columns '{column}'")]
     SameColumn { column: String },
     #[error("the file has no policy")]
@@ -129,6 +134,7 @@ impl ImportError {
                  the column of persons another name; for P3P under [data]"
                     .to_owned()
             }
+            ImportFault::Contradiction { .. } => "say it in one STATEMENT".to_owned(),
             ImportFault::Empty => "write a [[policy]], or p3p = \"policy.xml\"".to_owned(),
             ImportFault::Syntax { .. } | ImportFault::Statement { .. } => return None,
         })

@@ -1,4 +1,4 @@
-//! [`PostgresConnection`]: one read-only transaction on a server.
+//! [`open`] logs in to a server; a [`PostgresConnection`] is one read-only transaction there.
 
 use std::error::Error as _;
 use std::io;
@@ -44,27 +44,49 @@ impl PostgresConnection {
     /// # Errors
     /// If the server can't be reached, can't prove its identity, or refuses the user.
     pub(super) async fn begin(address: &Address) -> Result<PostgresConnection, PostgresError> {
-        let mut config = address.config.clone();
-        if let Some(password) = address.login.password(address.passfile.as_deref())? {
-            config.password(password);
-        }
-        let failed = |error: Error| address.problem(&error);
-        let encoding = |told: Option<&str>| if told == Some("UTF8") { Encoding::Utf8 } else { Encoding::Other };
-        let (client, encoding, task) = match config.get_ssl_mode() {
-            SslMode::Disable => {
-                let (client, connection) = config.connect(NoTls).await.map_err(failed)?;
-                let encoding = encoding(connection.parameter("server_encoding"));
-                (client, encoding, tokio::spawn(async move { drop(connection.await) }))
-            }
-            _ => {
-                let (client, connection) = config.connect(tls(address)?).await.map_err(failed)?;
-                let encoding = encoding(connection.parameter("server_encoding"));
-                (client, encoding, tokio::spawn(async move { drop(connection.await) }))
-            }
-        };
+        let Opened { client, encoding, task, .. } = open(address).await?;
         let connection = PostgresConnection { client, encoding, task };
-        connection.client.batch_execute(BEGIN).await.map_err(failed)?;
+        connection.client.batch_execute(BEGIN).await.map_err(|error| address.problem(&error))?;
         Ok(connection)
+    }
+}
+
+/// A connection that has logged in.
+pub(super) struct Opened {
+    pub(super) client: Client,
+    /// The encoding of texts in the database.
+    pub(super) encoding: Encoding,
+    /// How the server is reached by TLS, if it is.
+    pub(super) tls: Option<MakeRustlsConnect>,
+    /// Reads what the server sends.
+    pub(super) task: JoinHandle<()>,
+}
+
+/// Connects and logs in.
+///
+/// # Errors
+/// If the server can't be reached, can't prove its identity, or refuses the user.
+pub(super) async fn open(address: &Address) -> Result<Opened, PostgresError> {
+    let mut config = address.config.clone();
+    if let Some(password) = address.login.password(address.passfile.as_deref())? {
+        config.password(password);
+    }
+    let failed = |error: Error| address.problem(&error);
+    let encoding = |told: Option<&str>| if told == Some("UTF8") { Encoding::Utf8 } else { Encoding::Other };
+    match config.get_ssl_mode() {
+        SslMode::Disable => {
+            let (client, connection) = config.connect(NoTls).await.map_err(failed)?;
+            let encoding = encoding(connection.parameter("server_encoding"));
+            let task = tokio::spawn(async move { drop(connection.await) });
+            Ok(Opened { client, encoding, tls: None, task })
+        }
+        _ => {
+            let tls = tls(address)?;
+            let (client, connection) = config.connect(tls.clone()).await.map_err(failed)?;
+            let encoding = encoding(connection.parameter("server_encoding"));
+            let task = tokio::spawn(async move { drop(connection.await) });
+            Ok(Opened { client, encoding, tls: Some(tls), task })
+        }
     }
 }
 

@@ -41,6 +41,8 @@ pub enum PostgresError {
     Value { column: String, what: &'static str },
     #[error("the columns of '{schema}.{table}' on the PostgreSQL server have changed")]
     Changed { schema: String, table: String },
+    #[error("the PostgreSQL server could not be told to cancel a statement")]
+    NotCancelled,
     #[error("the PostgreSQL server {server} fails with SQLSTATE {code}")]
     Failed { server: String, code: String },
 }
@@ -71,6 +73,7 @@ impl PostgresError {
             | PostgresError::Rejected { .. }
             | PostgresError::UnknownDatabase { .. }
             | PostgresError::NotAllowed { .. }
+            | PostgresError::NotCancelled
             | PostgresError::Failed { .. } => None,
         }
     }

@@ -7,10 +7,10 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::error::DataFusionError;
 use kohort_io::{PlainCells, PrivateRows, read_rows};
 use kohort_model::spec::{Algorithm, Leftovers};
-use kohort_model::{Distance, Requirement, Role, Spec};
+use kohort_model::{Disclosure, Distance, Requirement, Role, Spec};
 
 use super::ViewError;
-use crate::parser::{BlockSize, Changes, Clauses, Purposes, ViewStatement};
+use crate::parser::{Answers, BlockSize, Changes, Clauses, Purposes, ViewStatement};
 
 /// The least k of a class, if no policy and no clause asks for more. One person alone is not a class.
 const SMALLEST_CLASS: u32 = 2;
@@ -76,6 +76,13 @@ pub enum DefinitionError {
     PaperRule,
     #[error("PER PURPOSE needs a REFERENCES clause")]
     NoPurposes,
+    /// A person who asks for a k of 0 or 1 would be a total.
+    #[error("ANSWERS AGGREGATES needs a K of 2 or more, which nobody's own k is below")]
+    AggregatesWithoutK,
+    #[error("ANSWERS AGGREGATES and DISCLOSURE ROW: the total of a class would belong to those who refuse nothing")]
+    AggregatesByRow,
+    #[error("ANSWERS AGGREGATES and PER PURPOSE: totals of two partitions could be subtracted from each other")]
+    AggregatesPerPurpose,
 }
 
 impl DefinitionError {
@@ -86,6 +93,11 @@ impl DefinitionError {
                 "name each in ANONYMIZATION_QUASI_ID, ANONYMIZATION_SENSITIVE_ATTR or ANONYMIZATION_OTHER, or leave it out of the query",
             ),
             DefinitionError::NoK => Some("write K 5, or: name REFERENCES choices (k)"),
+            DefinitionError::AggregatesWithoutK => Some("write K 5, also beside a REFERENCES clause"),
+            DefinitionError::AggregatesByRow => {
+                Some("leave DISCLOSURE out: a refusal then hides the column of the class")
+            }
+            DefinitionError::AggregatesPerPurpose => Some("leave PER PURPOSE out"),
             DefinitionError::NotMaterialized => Some("leave them out; the view then follows REFRESH"),
             DefinitionError::PaperRule => {
                 Some("leave CHANGES out; DROP a view that was made with it and CREATE it again")
@@ -275,6 +287,14 @@ fn inconsistencies(statement: &ViewStatement, n_columns: usize) -> Vec<Definitio
     }
     if clauses.purposes == Purposes::Apart && clauses.policy.is_none() {
         problems.push(DefinitionError::NoPurposes);
+    }
+    if clauses.answers == Answers::Aggregates {
+        let faults = [
+            (clauses.k.unwrap_or(0) < SMALLEST_CLASS, DefinitionError::AggregatesWithoutK),
+            (clauses.disclosure == Disclosure::Row, DefinitionError::AggregatesByRow),
+            (clauses.purposes == Purposes::Apart, DefinitionError::AggregatesPerPurpose),
+        ];
+        problems.extend(faults.into_iter().filter_map(|(is_wrong, fault)| is_wrong.then_some(fault)));
     }
     problems
 }

@@ -7,6 +7,7 @@
 //! | [`source`] | where private rows come from |
 //! | [`assemble`] | makes a verified block of private rows and their classes |
 //! | [`pieces`] | the classes that leave together |
+//! | [`totals`] | what views show that answer only aggregates |
 //! | [`exec`] | the operator that hands verified blocks to a query |
 //! | [`point`] | a few classes, without a plan |
 //! | [`labels`] | the labels that a column shows, as a table |
@@ -20,4 +21,5 @@ mod pieces;
 pub(super) mod plan;
 pub(super) mod point;
 pub(super) mod source;
+pub(super) mod totals;
 pub(super) mod trace;

@@ -70,6 +70,7 @@ async fn a_shown_statement_makes_the_same_view_and_dgh() {
         "K 2 USING top_down T_CLOSENESS 0.9",
         "BLOCK 20 LEFTOVERS SUPPRESS DISCLOSURE ROW \"Name\" REFERENCES \"The choices\" (k, level) K 2",
         "\"Name\" REFERENCES \"The choices\" (k)",
+        "K 4 ANSWERS AGGREGATES",
     ] {
         let view = format!(
             "CREATE ANONYMIZATION_VIEW \"a view\" ON SELECT \"Name\", age, zip, disease, n FROM people WHERE n > 0 -- all

@@ -28,7 +28,7 @@ use crate::engine::context::meanings_of;
 use crate::engine::session::access;
 use crate::engine::session::{Outcome, stream_of};
 use crate::options::ViewOptions;
-use crate::parser::spelled;
+use crate::parser::{Answers, spelled};
 use crate::policy::{Pair, UsedView};
 use crate::view::{AView, LabelComparison, PlanWish, Point, State};
 
@@ -84,7 +84,8 @@ async fn look(
     let reading = session.reading().ok()??;
     let table = schema.table(name).await.ok()??;
     let view = table.downcast_ref::<AView>()?;
-    if !matches!(view.state(), State::Materialized { .. }) {
+    // Rows of a view that answers only aggregates are refused by the planner.
+    if !matches!(view.state(), State::Materialized { .. }) || view.definition.clauses.answers != Answers::View {
         return None;
     }
     let projection = projection(session, view, asked.columns.as_deref())?;

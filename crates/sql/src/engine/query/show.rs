@@ -12,6 +12,7 @@ use crate::engine::Session;
 use crate::engine::change::stored::of_state;
 use crate::engine::session::{Outcome, list, rounded, texts};
 use crate::engine::views::create;
+use crate::parser::Answers;
 use crate::role::Role;
 use crate::store::Reading;
 use crate::view::{AView, Standing, State, Version};
@@ -153,6 +154,9 @@ fn state(view: &AView, role: Role) -> Result<String, SqlError> {
         State::Usable { .. } if view.is_stale()? => "stale: its tables changed, REFRESH it".to_owned(),
         State::Usable { version, .. } if !version.fingerprint.counts_all_changes() => {
             "usable: changes of its tables are noticed when it is read".to_owned()
+        }
+        State::Usable { .. } | State::Materialized { .. } if view.definition.clauses.answers == Answers::Aggregates => {
+            "usable: answers counts, sums and averages".to_owned()
         }
         State::Usable { .. } | State::Materialized { .. } => "usable".to_owned(),
     })

@@ -108,6 +108,7 @@ fn of_view(definition: &Definition) -> String {
     clause(*leftovers == Leftovers::Suppress, "LEFTOVERS SUPPRESS".to_owned());
     clause(*disclosure == Disclosure::Row, "DISCLOSURE ROW".to_owned());
     clause(*answers == Answers::Matching, "ANSWERS MATCHING".to_owned());
+    clause(*answers == Answers::Aggregates, "ANSWERS AGGREGATES".to_owned());
     clause(*purposes == Purposes::Apart, "PER PURPOSE".to_owned());
     clause(changes.is_some(), format!("CHANGES {}", if *changes == Some(Changes::Paper) { "PAPER" } else { "EPOCHS" }));
     let departure = if *departures == Some(Departures::Withdraw) { "WITHDRAW" } else { "BATCH" };

@@ -289,6 +289,16 @@ impl Session {
         }
     }
 
+    /// Records something that the client's connection does by itself, such as a FETCH, before it is answered.
+    ///
+    /// # Errors
+    /// The log can't be written, so nothing may be answered.
+    pub fn note(&self, done: &'static str) -> Result<(), SqlError> {
+        let (time, pair) = ((self.shared.clock)(), self.shared.known(&self.stated(&Pair::default())));
+        let entry = LogEntry::new(time, self.role, self.login.as_deref(), &pair, LogOutcome::Answered);
+        self.shared.log.lock().record(entry.saying(done)).map_err(SqlError::Log)
+    }
+
     /// Records a text that can't be parsed, and returns the error.
     pub fn unread(&self, text: &str, problem: ParseError) -> SqlError {
         let asked = AskedStatement::new(self, &StatementText::of_unread(text), &self.stated(&Pair::default()));

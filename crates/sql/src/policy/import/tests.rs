@@ -128,7 +128,39 @@ fn settings_that_p3p_leaves_open_are_not_guessed() {
     give k in the TOML file, or IMPORT POLICY ... INTO choices K 5
     ");
     assert_eq!(import("xml", &certain, Some(5)).unwrap().num_rows(), 4);
-    insta::assert_snapshot!(import("xml", &certain.replace("RETENTION", "RETAINING"), Some(5)).unwrap_err(), @"policy.xml: line 2: the STATEMENT has no RETENTION");
+    insta::assert_snapshot!(import("xml", &certain.replacen("<RETENTION><indefinitely/></RETENTION>", "", 1), Some(5)).unwrap_err(), @"policy.xml: line 2: the STATEMENT has no RETENTION");
+}
+
+#[test]
+fn whatever_a_p3p_policy_says_beyond_what_is_known_is_refused() {
+    let certain = P3P.replace("stated-purpose", "indefinitely");
+    for (there, here, said) in [
+        ("<admin/>", "<EXTENSION optional=\"yes\"><x/></EXTENSION><admin/>", "line 12: an EXTENSION may ask"),
+        ("<admin/>", "<surveillance/>", "line 12: P3P has no surveillance in PURPOSE"),
+        ("<DATA ref=\"#user.bdate\"/>", "<DATA/>", "line 6: DATA has no ref"),
+        (
+            "<DATA-GROUP><DATA ref=\"#user",
+            "<DATUM/><DATA-GROUP><DATA ref=\"#user",
+            "line 6: P3P has no DATUM in STATEMENT",
+        ),
+        ("\"opt-in\"", "\"never\"", "line 3: required must be always, opt-in or opt-out in contact"),
+        ("<indefinitely/>", "<indefinitely/><no-retention/>", "line 5: RETENTION names several retentions"),
+        (
+            "<RETENTION>",
+            "<RETENTION><indefinitely/></RETENTION><RETENTION>",
+            "line 5: STATEMENT has several RETENTIONs",
+        ),
+        ("</POLICIES>", "<POLICY/></POLICIES>", "line 16: the file has several policies"),
+        (
+            "<admin/></PURPOSE>",
+            "<current/></PURPOSE>",
+            "line 11: of two STATEMENTs with the same purpose and recipient, one allows column 'zip' and one does not",
+        ),
+    ] {
+        assert!(certain.contains(there), "{there}");
+        let problem = import("xml", &certain.replacen(there, here, 1), Some(5)).unwrap_err();
+        assert!(problem.contains(said), "{here}: {problem}");
+    }
 }
 
 #[test]

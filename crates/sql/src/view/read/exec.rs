@@ -12,7 +12,8 @@
 //! EXPLAIN reads none. Rows in memory leave in [`pieces`](super::pieces) of whole classes; all others are read first.
 //!
 //! # Guarantee
-//! Rows leave only as [`VerifiedRows`], with the cells of the very rows that were verified. Errors of the view's query are
+//! Rows leave only as [`VerifiedRows`], with the cells of the very rows that were verified, or with totals of these cells
+//! ([`totals`](super::totals)). Errors of the view's query are
 //! reduced to their kind, because their messages may contain cells.
 
 use std::collections::VecDeque;
@@ -40,7 +41,9 @@ use super::assemble::Chosen;
 use super::choose::{LabelComparison, answering_rows};
 use super::plan::{Plan, PlanWish};
 use super::source::{Base, Source};
+use super::totals::totals_of_classes;
 use crate::leaf::{methods_of_leaf, properties_of_leaf};
+use crate::parser::Answers;
 use crate::readers::{ReadingTurn, ReadsView};
 use crate::role;
 use crate::view::version::build::{Sources, Trees, build};
@@ -124,6 +127,9 @@ impl DisplayAs for AnonymizeExec {
             write!(f, ", version={}", version.number)?;
         }
         write!(f, ", plan={described}")?;
+        if version.definition.clauses.answers == Answers::Aggregates {
+            f.write_str(", totals of classes")?;
+        }
         if self.pushed.is_empty() { Ok(()) } else { f.write_str(", fewer where a join meets fewer") }
     }
 }
@@ -201,10 +207,20 @@ impl Output {
         // If a comparison can't be evaluated, the filter above fails too, with its own message.
         let answers = answering_rows(&read.version.definition, block, &read.comparisons)?;
         let answers = answers.filter(|answers| answers.contains(&false));
+        let definition = &read.version.definition;
+        let totals = match definition.clauses.answers {
+            Answers::Aggregates => {
+                Some(totals_of_classes(verified, definition, &self.projection, Arc::clone(&self.schema))?)
+            }
+            Answers::View | Answers::Matching => None,
+        };
         let mut batches = Vec::new();
         for start in (0..n_rows).step_by(self.n_rows_per_batch) {
             let range = start..(start + self.n_rows_per_batch).min(n_rows);
-            let mut shown = write_rows(verified, range.clone(), &self.projection, Arc::clone(&self.schema))?;
+            let mut shown = match &totals {
+                Some(totals) => totals.slice(start, range.len()),
+                None => write_rows(verified, range.clone(), &self.projection, Arc::clone(&self.schema))?,
+            };
             if let Some(answers) = &answers {
                 shown = filter_record_batch(&shown, &BooleanArray::from(answers[range].to_vec()))?;
             }
