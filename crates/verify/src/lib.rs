@@ -60,7 +60,8 @@ pub use asked::Asked;
 pub use audit::{AuditFindings, AuditedAudience, AuditedRelease, Hidden, Knows, audit};
 pub use block::{BlockOf, ReadAsTable, verify_block};
 pub use cells::{
-    CellsVerifier, CountedRows, FileVerifier, OriginCut, PartsAgainst, PartsCounter, ValueCounts, joined_findings,
+    CellsVerifier, CountedRows, FileVerifier, OriginCut, PartsAgainst, PartsCounter, ValueCounts, VerifiedCell,
+    joined_findings,
 };
 pub use changing::{
     AtomStep, Part, Refresh, RefreshedAtom, Seen, ShownValues, Step, StepColumn, StepError, StepErrors, StepFindings,
