@@ -20,7 +20,9 @@ use kohort_core::cells::{AnonymizedCell, CellPlan, Holders, JoinedLoss, Whole, a
 use kohort_core::encode::Domain;
 use kohort_io::{CellStore, LoadedTable, Piece, ReleasedCells, Spill, WriteOptions, check_target};
 use kohort_model::spec::Order;
-use kohort_model::{Cells, Manifest, Note, Progress, Quiet, ReleasedTable, Requirement, Role, Spec, Table, Texts};
+use kohort_model::{
+    Cells, Loss, Manifest, Note, Progress, Quiet, ReleasedTable, Requirement, Role, Spec, Table, Texts,
+};
 use kohort_verify::{CellsVerifier, Findings, RisksInCells, joined_findings, measure};
 use rayon::prelude::*;
 
@@ -29,8 +31,10 @@ use crate::error::{Error, Report};
 use crate::job::{Job, limit_of};
 use crate::manifest::{Facts, TableFacts};
 use crate::memory::Memory;
+use crate::release::{as_fault, as_read};
+use crate::verification::{documents_within, refuse_in_parts};
 use join::join_unreachable;
-use passes::Passes;
+use passes::{COUNTING_FOR_REPORT, Passes};
 use persons::RiskBefore;
 pub use plan::PlannedCells;
 use plan::{Planned, bytes_on_disk};
@@ -43,6 +47,8 @@ pub struct WrittenInCells {
     pub manifest: Manifest,
     /// See [`crate::Release::own_values_listed`].
     pub own_values_listed: Vec<String>,
+    /// Why the release has no documents, if it has none.
+    pub without_documents: Option<Vec<String>>,
 }
 
 impl Job {
@@ -201,6 +207,7 @@ impl Job {
             for (numbers, done) in now.iter().zip(done) {
                 let (cell, done) = done?;
                 store.remove(numbers)?;
+                made.first_loss.get_or_insert_with(|| done.anonymized.loss.clone());
                 made.loss.add(&done.anonymized.loss, cell.n_rows as u64, done.anonymized.persons);
                 made.algorithm = done.anonymized.algorithm;
                 made.notes.extend(done.anonymized.notes);
@@ -237,11 +244,15 @@ impl Job {
         // Persons with several rows were counted in parts that share no class, and their figures are no sums of those of parts.
         let before = if are_named { made.before.pop() } else { joined_findings(made.before) };
         let before = before.ok_or(Error::Unreachable(AnonymizeError::NoQuasiColumn))?;
+        // Adding up changes the last bits of fractions, and one cell is the whole table.
+        let only = made.first_loss.filter(|_| cells.len() == 1);
+        let sizes = staged.sizes;
+        let loss = only.unwrap_or_else(|| made.loss.loss(sizes.n_classes, sizes.members, sizes.squares));
         let facts = Facts {
             algorithm: made.algorithm,
             notes,
             accepted_risks,
-            loss: made.loss.loss(staged.sizes.n_classes, staged.sizes.members, staged.sizes.squares),
+            loss,
             tables: vec![TableFacts { name: loaded.table.name.clone(), rows_in: n_rows, loss: None }],
             links: Vec::new(),
             saved: None,
@@ -251,8 +262,28 @@ impl Job {
         };
         let manifest = facts.manifest(&self.spec, staged.staged.files(), staged.staged.findings());
         let own_values_listed = own_values_listed(&self.spec, std::slice::from_ref(&staged.shown), &[&loaded.table]);
+        // Rows of cells make room for those of the release, which is counted as its readers count it.
+        drop(store);
+        drop(spill);
+        progress.begin(COUNTING_FOR_REPORT, n_rows);
+        let read = as_read(&manifest)?;
+        let without_documents = match refuse_in_parts(&read) {
+            Err(refused) => Some(refused.reports().into_iter().map(|report| report.message).collect()),
+            Ok(_) => {
+                let quiet = Quiet(progress);
+                let documents = documents_within(staged.staged.place(), read, (memory, parent), &quiet);
+                for (name, text) in &documents.map_err(as_fault)?.files {
+                    staged.staged.add_document(name, text)?;
+                }
+                None
+            }
+        };
+        progress.advance(n_rows);
+        if progress.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
         staged.staged.publish(&manifest)?;
-        Ok(WrittenInCells { manifest, own_values_listed })
+        Ok(WrittenInCells { manifest, own_values_listed, without_documents })
     }
 }
 
@@ -262,6 +293,8 @@ struct Made {
     algorithm: &'static str,
     notes: Vec<Note>,
     loss: JoinedLoss,
+    /// The loss of the first cell.
+    first_loss: Option<Loss>,
     before: Vec<Findings>,
 }
 

@@ -77,7 +77,7 @@ pub use joined::{
     AskedOfJoin, ToldApart, verify_joined, verify_joined_against, verify_joined_alone, verify_joined_written,
 };
 pub use limit::{SuppressionLimit, too_many_rows_left_out};
-pub use looks::common_looks;
+pub use looks::{Look, common_looks};
 pub use reading::listing::{Listing, ListingErrorKind};
 pub use reading::meaning::key_print;
 pub use reading::{RangeEnd, Reading, ShownLabel};

@@ -23,7 +23,7 @@ pub struct PlannedCells {
     /// What the work may take on the disk at most, the release included.
     pub n_bytes_on_disk: u64,
     /// How often all rows are read: the table to be counted and to be sent to its cells, once more in between if it names persons,
-    /// the cells, and the release to be merged, and to be verified in two readings.
+    /// the cells, and the release to be merged, to be verified in two readings, and to be counted for its documents.
     pub n_passes: u64,
 }
 

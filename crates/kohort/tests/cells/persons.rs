@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 use kohort::{Error, Job, Memory, Silent, Verdict, WriteOptions, verify, verify_against};
+use kohort_io::DOCUMENTS;
 use tempfile::TempDir;
 
 use super::{Dice, ILLNESSES, files, in_cells, left_behind};
@@ -92,18 +93,23 @@ fn persons_with_several_rows_are_verified_in_cells_or_can_not_be_released_at_all
 
 #[test]
 fn one_cell_of_persons_gives_the_release_of_the_job_in_memory() {
+    let mut n_released = 0;
     for (number, requirement) in (0..).zip(REQUIREMENTS) {
         let (folder, job) = job(&rows(&mut Dice(number), 120), &spec("k = 3", requirement));
-        let release = job.anonymize().unwrap();
+        let Ok(release) = job.anonymize() else { continue };
+        n_released += 1;
         release.write_with(folder.path().join("memory"), WriteOptions::default(), &Silent).unwrap();
         let out = folder.path().join("cells");
         let written = job.write_in_cells(&out, WriteOptions::default(), Memory::bytes(1 << 30), &Silent).unwrap();
         assert!(files(&folder.path().join("memory")) == files(&out), "{requirement}");
+        let document = |place: &str, name: &str| fs::read(folder.path().join(place).join(name)).unwrap();
+        assert!(DOCUMENTS.iter().all(|name| document("memory", name) == document("cells", name)), "{requirement}");
         assert_eq!(written.manifest.loss, release.manifest().loss, "{requirement}");
         assert_eq!(written.manifest.achieved, release.manifest().achieved, "{requirement}");
         assert_eq!(written.manifest.risk, release.manifest().risk, "{requirement}");
         assert_eq!(written.manifest.persons, release.manifest().persons, "{requirement}");
     }
+    assert!(n_released >= 3, "{n_released}");
 }
 
 #[test]

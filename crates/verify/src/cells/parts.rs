@@ -12,6 +12,7 @@ use super::persons::SmallestClasses;
 use crate::asked::Perspectives;
 use crate::count::learned::Source;
 use crate::count::roll::Shares;
+use crate::looks::{LargestLooks, Look};
 use crate::single::measure::{Alone, measure_from, names};
 use crate::{Asked, Findings, RowsOf, Skipped, Violation, Violations};
 
@@ -24,6 +25,7 @@ pub struct PartsCounter {
     sensitive: Vec<usize>,
     skipped: Vec<Skipped>,
     smallest: Option<SmallestClasses>,
+    looks: Option<LargestLooks>,
     parts: Vec<Findings>,
 }
 
@@ -48,6 +50,7 @@ impl PartsCounter {
             sensitive: sensitive.to_vec(),
             skipped: Vec::new(),
             smallest: None,
+            looks: None,
             parts: Vec::new(),
         };
         if violations.is_empty() { Ok(counter) } else { Err(Violations(violations)) }
@@ -69,9 +72,21 @@ impl PartsCounter {
             sensitive: released.with_role(kohort_model::Role::Sensitive),
             skipped,
             smallest: None,
+            looks: None,
             parts: Vec::new(),
         };
         if violations.is_empty() { Ok(counter) } else { Err(Violations(violations)) }
+    }
+
+    /// The same, which also keeps the largest classes, at most so many.
+    #[must_use]
+    pub fn with_looks(self, most: usize) -> Self {
+        PartsCounter { looks: Some(LargestLooks::new(most)), ..self }
+    }
+
+    /// The largest classes, as [`crate::common_looks`] orders them, if they were asked for.
+    pub fn take_looks(&mut self) -> Vec<Look> {
+        self.looks.as_mut().map(LargestLooks::take).unwrap_or_default()
     }
 
     /// Counts a part. `row_numbers` has the place of each of its rows in the table, ascending from 0. `counts` has for each column
@@ -83,6 +98,9 @@ impl PartsCounter {
         if let Some(persons) = part.person_column() {
             let smallest = self.smallest.get_or_insert_with(|| SmallestClasses::new(persons.texts.len()));
             smallest.add(&self.quasi.iter().map(|&position| &part.columns[position]).collect::<Vec<_>>(), &persons.ids);
+        }
+        if let Some(looks) = &mut self.looks {
+            looks.add(part, &self.quasi, row_numbers);
         }
         let how = (&self.perspectives, self.source, self.shares);
         let mut found = measure_from(part, &self.quasi, &self.sensitive, how, Some(counts), Vec::new())?;
