@@ -1,15 +1,18 @@
 //! A table in cells: boxes of codes, each of which is anonymized by itself, so that a table can be larger than memory.
 //!
 //! # Guarantee
-//! Every row belongs to exactly one cell, and its quasi cells alone decide to which. So equal rows are never parted, and the
-//! same plan gives the same classes wherever and in whatever order cells are anonymized. Codes, widths and shares are those
+//! Every row belongs to exactly one cell. If each row is a person, its quasi cells alone decide to which, so equal rows are never
+//! parted. A person with several rows goes to one cell with all of them: the cell of one row, which does not depend on their order.
+//! The same plan gives the same classes wherever and in whatever order cells are anonymized. Codes, widths and shares are those
 //! of the whole table, and no requirement depends on the sample from which the cuts were taken.
 //! # Deviations
 //! A class never reaches beyond its cell, so the loss is a little higher than that of the whole table in memory. Each cell
 //! may leave out the share of its persons that the spec allows for all.
 
+mod holders;
 mod plan;
 
+pub use holders::Holders;
 pub use plan::CellPlan;
 
 use std::collections::BTreeMap;
@@ -28,7 +31,8 @@ use crate::{AnonymizeError, Anonymized, Classified, classify, loss};
 pub struct Whole<'a> {
     /// A table with the same columns, in which each text of the whole occurs, and a null where the whole has one.
     pub table: &'a Table,
-    /// For each column, the number of rows of the whole that hold each text, by its id, and at the end the number of nulls.
+    /// For each column, the number of rows of the whole that hold each text, by its id, and at the end the number of nulls. If
+    /// persons have several rows, [`Holders::counts`] counts persons instead in sensitive columns.
     pub counts: &'a [Vec<u64>],
 }
 
@@ -83,9 +87,9 @@ pub struct JoinedLoss {
 }
 
 impl JoinedLoss {
-    /// Adds a cell.
-    pub fn add(&mut self, loss: &Loss, persons: Persons) {
-        let n_rows = persons.n_in as f64;
+    /// Adds a cell of so many rows.
+    pub fn add(&mut self, loss: &Loss, n_rows: u64, persons: Persons) {
+        let n_rows = n_rows as f64;
         self.n_rows += n_rows;
         for (name, lm) in &loss.columns {
             *self.columns.entry(name.clone()).or_default() += lm * n_rows;
@@ -94,21 +98,22 @@ impl JoinedLoss {
         self.widths += loss.uncertainty_penalty;
         // DM sums the squares of class sizes, and k-deviation the same squares less the k of each member. So their
         // difference is the sum of these k.
-        self.needed += loss.dm - persons.suppressed as f64 * n_rows - loss.k_deviation;
+        self.needed += loss.dm - persons.suppressed as f64 * persons.n_in as f64 - loss.k_deviation;
         self.persons.n_in += persons.n_in;
         self.persons.n_out += persons.n_out;
         self.persons.suppressed += persons.suppressed;
     }
 
-    /// The loss of the release, given the number of its classes and the sum of their squared sizes.
-    pub fn loss(&self, n_classes: u64, squares: f64) -> Loss {
+    /// The loss of the release, given the number of its classes, the sum of their sizes in persons, and that of the squares of
+    /// these.
+    pub fn loss(&self, n_classes: u64, members: u64, squares: f64) -> Loss {
         let n_rows = self.n_rows.max(1.0);
         let n_columns = self.columns.len().max(1) as f64;
         Loss {
             lm: self.columns.values().sum::<f64>() / (n_rows * n_columns),
             ncp: self.ncp / n_rows,
             dm: squares + self.persons.suppressed as f64 * self.persons.n_in as f64,
-            average_class: self.persons.n_out as f64 / n_classes.max(1) as f64,
+            average_class: members as f64 / n_classes.max(1) as f64,
             uncertainty_penalty: self.widths,
             k_deviation: squares - self.needed,
             columns: self.columns.iter().map(|(name, sum)| (name.clone(), sum / n_rows)).collect(),

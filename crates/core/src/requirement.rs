@@ -311,7 +311,7 @@ fn own_k(column: &Column, person_of_row: Option<&[u32]>) -> Result<Vec<u32>, Unf
 }
 
 /// Codes of a sensitive column's texts in the order its distance needs, and how many there are with NULL, the last.
-fn sensitive_codes(column: &Column, distance: Distance) -> Result<(Vec<u32>, usize), UnfitColumn> {
+pub(crate) fn sensitive_codes(column: &Column, distance: Distance) -> Result<(Vec<u32>, usize), UnfitColumn> {
     let unfit = || UnfitColumn { column: column.name.clone() };
     let with_null = WithNull::of(column);
     let n_texts = column.texts.len();

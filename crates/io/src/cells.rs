@@ -7,6 +7,7 @@
 //!    and hands out the same [`crate::Staged`] folder as for a table in memory.
 
 mod merge;
+mod persons;
 mod read_back;
 mod released;
 mod spill;

@@ -26,11 +26,11 @@ pub use described::ColumnManifests;
 pub use format::{Compression, Format, InputFormat};
 pub use private::{AskedOfOne, Private, PrivateTables, asked_of_join};
 pub use read::{
-    AuditOptions, Batches, CheckOptions, CountedRowsAgain, CountedTable, DOCUMENTS, EarlierRegister, FileColumns,
-    InMemory, JoinedBy, KeyFault, LazyColumns, LoadError, LoadedRegister, LoadedRegisters, LoadedTable, LoadedTables,
-    MissingText, MissingValue, NotHandedOver, NumberedRows, Origin, PlainCells, PrivateRows, ReadError, ReadErrors,
-    ReleaseError, ReleasedColumns, RowNumber, RowNumbers, RowsAgain, Sources, StreamedTable, TableBatches,
-    check_labels, count_released, estimated_rows, infer_type, load, load_registers, load_tables, manifest_digest,
+    AuditOptions, Batches, CheckOptions, CountedRowsAgain, CountedTable, DOCUMENTS, EarlierRegister, EstimatedTable,
+    FileColumns, InMemory, JoinedBy, KeyFault, LazyColumns, LoadError, LoadedRegister, LoadedRegisters, LoadedTable,
+    LoadedTables, MissingText, MissingValue, NotHandedOver, NumberedRows, Origin, Piece, PlainCells, PrivateRows,
+    ReadError, ReadErrors, ReleaseError, ReleasedColumns, RowNumber, RowNumbers, RowsAgain, Sources, StreamedTable,
+    TableBatches, check_labels, count_released, infer_type, load, load_registers, load_tables, manifest_digest,
     missing_values, read_batches_for_check, read_for_audit, read_for_check, read_listing, read_manifest_of,
     read_release, read_release_of, read_release_with, read_rows, texts_by_value,
 };

@@ -35,7 +35,7 @@ pub use batches::TableBatches;
 pub use columns::FileColumns;
 pub use counted::{CountedRowsAgain, CountedTable};
 pub use error::{MissingValue, ReadError, ReadErrors, RowNumber, RowNumbers};
-pub use estimate::estimated_rows;
+pub use estimate::EstimatedTable;
 pub use hierarchies::texts_by_value;
 pub use lazy::{LazyColumns, NotHandedOver};
 pub use load::{LoadedTable, Origin, check_labels, load};
@@ -49,7 +49,7 @@ pub use release::{
 };
 pub use rows::{PlainCells, PrivateRows, read_rows};
 pub use sources::{Batches, InMemory, Sources};
-pub use streamed::{NumberedRows, RowsAgain, StreamedTable};
+pub use streamed::{NumberedRows, Piece, RowsAgain, StreamedTable};
 pub use tables::{LoadError, LoadedTables, load_tables};
 pub use typing::infer_type;
 

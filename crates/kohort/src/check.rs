@@ -109,12 +109,13 @@ impl Check {
         let sensitive = positions(path, &counted.table, &self.sensitive)?;
         order_values(&mut counted.table, &self.requirements, &Notation::default());
         let refused = |violations: Violations| Error::Input(violation_reports(&violations.0));
-        let counter =
+        let mut counter =
             PartsCounter::of_table(&counted.table, &quasi, &sensitive, &self.requirements).map_err(refused)?;
         let folder = std::env::temp_dir();
-        let found = count_in_parts(&mut counted, counter, &quasi, memory, &folder, progress)?.map_err(refused)?;
-        let findings =
-            found.ok_or_else(|| Error::input("there are no rows to count", "check that this is the file you mean"))?;
+        count_in_parts(&mut counted, &mut counter, &quasi, memory, &folder, progress)?.map_err(refused)?;
+        let findings = counter
+            .finish()
+            .ok_or_else(|| Error::input("there are no rows to count", "check that this is the file you mean"))?;
         let unmet = violation_reports(&findings.unmet);
         Ok(Checked { findings, unmet })
     }

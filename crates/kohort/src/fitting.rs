@@ -1,10 +1,10 @@
 //! [`Job::too_large_for`]: whether a job would fit into memory, by an estimate.
 //!
-//! The estimate counts rows and columns, because these are what large tables take memory for. Distinct texts are not counted.
+//! The estimate counts rows and columns, and distinct texts, because these are what large tables take memory for.
 
 use std::path::{Path, PathBuf};
 
-use kohort_io::estimated_rows;
+use kohort_io::EstimatedTable;
 use kohort_model::Role;
 
 use crate::Job;
@@ -25,16 +25,15 @@ impl Job {
     pub fn too_large_for(&self, n_bytes: u64) -> Option<TooLarge> {
         self.refuse_in_cells().ok()?;
         let [table] = self.spec.tables.as_slice() else { return None };
-        // A table whose cells are changed before classes are made can only be read into memory as a whole.
-        if self.spec.transformed().next().is_some() {
-            return None;
-        }
         let is_kept = |role: Role| match role {
             Role::Quasi | Role::Sensitive | Role::Plain | Role::Key | Role::PersonK => true,
             Role::Identifier | Role::Drop => false,
         };
-        let n_columns = table.columns.iter().filter(|column| is_kept(column.role)).count();
-        let n_bytes_needed = Memory::needed(estimated_rows(self.sources(), table)?, n_columns);
+        let kept = || {
+            table.columns.iter().filter(|column| is_kept(column.role) || table.person.as_ref() == Some(&column.name))
+        };
+        let estimated = EstimatedTable::of(self.sources(), table, |name| kept().any(|column| column.name == name))?;
+        let n_bytes_needed = Memory::needed(estimated, kept().count());
         let memory = Memory::bytes(n_bytes / 2).chosen();
         (n_bytes_needed > n_bytes / 4 * 3).then_some(TooLarge { n_bytes_needed, memory })
     }

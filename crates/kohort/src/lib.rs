@@ -121,8 +121,8 @@ pub use manifest::sensitive_columns;
 pub use memory::Memory;
 pub use release::Release;
 pub use report::{
-    Costs, OwnerOptions, owner_report_texts, report, report_against, report_against_with, report_texts, write_owner_report,
-    write_report,
+    Costs, OwnerOptions, owner_report_texts, report, report_against, report_against_with, report_texts,
+    write_owner_report, write_report,
 };
 pub use suggest::{Setting, Suggestion, Suggestions, suggest, suggest_batches};
 pub use totals::TotalChange;

@@ -4,7 +4,14 @@
 //! holds rows on their way to their cells; when the last cell is done, rows on their way to the file have its half. Where a release is
 //! compared with its table, the texts of both have a quarter each, rows that are traced a quarter, and their possible origins an eighth.
 
+use kohort_io::EstimatedTable;
+
 use crate::error::{Error, Report};
+
+/// What a distinct text takes beside its bytes where a table is in memory, and how often its bytes are there: in the table, and in
+/// the file that is written and read back.
+const BYTES_PER_TEXT: u64 = 60;
+const COPIES_OF_TEXTS: u64 = 3;
 
 /// No plan has more cells, because the sample says little about smaller ones.
 const MOST_CELLS: u64 = 1 << 10;
@@ -52,9 +59,12 @@ impl Memory {
         self.n_bytes
     }
 
-    /// About what a job of so many rows needs if the whole table is in memory.
-    pub(crate) fn needed(n_rows: u64, n_columns: usize) -> u64 {
-        n_rows.saturating_mul(bytes_per_row(n_columns))
+    /// About what a job needs if the whole table is in memory.
+    pub(crate) fn needed(table: EstimatedTable, n_columns: usize) -> u64 {
+        let EstimatedTable { n_rows, n_texts, n_bytes } = table;
+        let of_rows = n_rows.saturating_mul(bytes_per_row(n_columns));
+        let of_texts = n_texts.saturating_mul(BYTES_PER_TEXT).saturating_add(n_bytes.saturating_mul(COPIES_OF_TEXTS));
+        of_rows.saturating_add(of_texts)
     }
 
     /// Distinct texts may take this much.
@@ -100,6 +110,25 @@ impl Memory {
     pub(crate) fn planned_rows(self, n_columns: usize) -> u64 {
         let planned = (self.rows_of_cell(n_columns) / 5 * 4).max(1);
         self.most_rows.map_or(planned, |most| most.clamp(1, planned))
+    }
+
+    /// How many of the next cells can be anonymized at the same time: as many as fit into the memory of one cell, one per thread at
+    /// most. Each has a copy of all texts.
+    pub(crate) fn cells_at_once(
+        self,
+        sizes: impl Iterator<Item = u64>,
+        n_columns: usize,
+        bytes_of_texts: u64,
+    ) -> usize {
+        let fitting = Memory { most_rows: None, ..self }.rows_of_cell(n_columns);
+        let copies = 1 + self.n_bytes / 8 / bytes_of_texts.max(1);
+        let most = usize::try_from(copies).unwrap_or(usize::MAX).min(rayon::current_num_threads());
+        let mut n_rows = 0u64;
+        let fits = |size: &u64| {
+            n_rows = n_rows.saturating_add(*size);
+            n_rows <= fitting
+        };
+        sizes.take(most).take_while(fits).count().max(1)
     }
 
     /// Refuses rows that don't fit, with the least memory that would do.

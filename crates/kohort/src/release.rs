@@ -136,7 +136,7 @@ impl Release {
 }
 
 /// A release that was verified and is not as its readers count it is a fault of kohort.
-fn as_fault(error: Error) -> Error {
+pub(crate) fn as_fault(error: Error) -> Error {
     match error {
         Error::NotMet(reports) | Error::CannotTell(reports) | Error::Input(reports) => Error::Fault(reports),
         error => error,
@@ -144,7 +144,7 @@ fn as_fault(error: Error) -> Error {
 }
 
 /// A manifest as it is read from its file.
-fn as_read(manifest: &Manifest) -> Result<Manifest, Error> {
+pub(crate) fn as_read(manifest: &Manifest) -> Result<Manifest, Error> {
     let fault = |error: serde_json::Error| Error::Fault(vec![Report::new(format!("manifest.json: {error}"))]);
     let text = serde_json::to_string(manifest).map_err(fault)?;
     serde_json::from_str(&text).map_err(fault)

@@ -41,6 +41,7 @@ pub use owner::{Costs, OwnerOptions, report_against, report_against_with};
 pub use texts::{owner_report_texts, report_texts};
 
 pub(crate) use compare::{check_documents, not_compared_in_parts, written_documents};
+pub(crate) use figures::{MOST_COMMON, ReleasedRows};
 
 use crate::error::{Error, Report};
 use crate::verification::{Verdict, Verification, count_read};
@@ -58,11 +59,23 @@ impl Documents {
     /// # Errors
     /// If the release does not verify.
     pub(crate) fn of(verification: &Verification, tables: &[Table]) -> Result<Documents, Error> {
+        Documents::of_rows(verification, tables, ReleasedRows::InMemory)
+    }
+
+    /// The same where the rows of the tables may not be in memory.
+    ///
+    /// # Errors
+    /// As [`Documents::of`].
+    pub(crate) fn of_rows(
+        verification: &Verification,
+        tables: &[Table],
+        rows: ReleasedRows<'_>,
+    ) -> Result<Documents, Error> {
         if verification.verdict == Verdict::NotMet {
             return Err(Error::NotMet(verification.wrong.clone()));
         }
         let manifest = &verification.manifest;
-        let report = figures::figures(verification, tables)?;
+        let report = figures::figures(verification, tables, rows)?;
         let json = |value: Result<String, serde_json::Error>| {
             value.map(|text| text + "\n").map_err(|error| Error::Fault(vec![Report::new(error.to_string())]))
         };

@@ -29,7 +29,8 @@ use crate::manifest::{
     requirements,
 };
 use crate::previous::Previous;
-use crate::report::{check_documents, written_documents};
+use crate::report::{ReleasedRows, check_documents, written_documents};
+pub(crate) use within::{documents_within, refuse_in_parts};
 pub use within::{verify_against_within, verify_within};
 
 /// The result of counting a release again.
@@ -95,7 +96,7 @@ pub fn verify_with(release: impl AsRef<Path>, progress: &dyn Progress) -> Result
     let release = release.as_ref();
     let (manifest, tables) = read_release(release, progress)?;
     let mut verification = count_read(release, manifest, &tables, progress)?;
-    compare_documents(&mut verification, release, &tables)?;
+    compare_documents(&mut verification, release, &tables, ReleasedRows::InMemory)?;
     Ok(verification)
 }
 
@@ -115,11 +116,16 @@ pub(crate) fn count_read(
 
 /// Compares the documents of a release with what was counted in its files alone. If something else is wrong, the documents only
 /// repeat it.
-fn compare_documents(verification: &mut Verification, release: &Path, tables: &[Table]) -> Result<(), Error> {
+fn compare_documents(
+    verification: &mut Verification,
+    release: &Path,
+    tables: &[Table],
+    rows: ReleasedRows<'_>,
+) -> Result<(), Error> {
     if verification.verdict == Verdict::NotMet {
         return Ok(());
     }
-    let found = check_documents(release, verification, tables)?;
+    let found = check_documents(release, verification, tables, rows)?;
     if !found.wrong.is_empty() {
         verification.verdict = Verdict::NotMet;
     } else if !found.not_compared.is_empty() {

@@ -538,6 +538,11 @@ impl TableSpec {
     pub fn has_references(&self) -> bool {
         self.columns.iter().any(|column| column.references.is_some())
     }
+
+    /// Whether a column is released as pseudonyms.
+    pub fn has_pseudonyms(&self) -> bool {
+        self.columns.iter().any(|column| column.transform.pseudonym_key.is_some())
+    }
 }
 
 impl RegisterMethod {

@@ -7,13 +7,17 @@
 //! counted again from its cells alone, with shares over the whole file, and every one of them satisfies the requirements.
 //! # Method
 //! Rows are compared as sums of 128-bit hashes with random keys, because sums don't depend on the order of rows. A difference
-//! goes unnoticed with a probability of about 2^-128.
+//! goes unnoticed with a probability of about 2^-128. If persons have several rows, all rows of each are in one cell, and the
+//! number that the verifier gives to the person is a part of each row.
 
 mod against;
 mod joined;
 mod parts;
+mod persons;
 mod places;
 mod sums;
+
+use std::borrow::Cow;
 
 use kohort_model::{Cells, Column, NULL, Release, Requirement, Role, Table};
 
@@ -27,10 +31,11 @@ use crate::{Asked, Findings, Suppressed, SuppressionLimit, Verified, Violation, 
 pub use against::{CountedRows, PartsAgainst};
 pub use joined::joined_findings;
 pub use parts::PartsCounter;
+use persons::{PersonsInCells, SmallestClasses, numbered};
 pub use places::{OriginCut, ValueCounts};
 use sums::{Keys, RowSum};
 
-/// Verifies a release of one table cell by cell. Each row of the table is a person.
+/// Verifies a release of one table cell by cell. Each row of the table is a person, or its person column names the person.
 #[derive(Debug)]
 pub struct CellsVerifier {
     requirements: Vec<Requirement>,
@@ -39,8 +44,22 @@ pub struct CellsVerifier {
     read: RowSum,
     in_cells: RowSum,
     released: RowSum,
+    /// The persons of all cells, and those of them who are left out.
+    n_persons: u64,
+    n_left_out: u64,
+    /// Persons with several rows, if the table names them.
+    persons: Option<PersonsInCells>,
     /// The columns of the release, without cells, and whether they are generalized.
     columns: Vec<(Column, Kind)>,
+}
+
+/// The verified release of a cell.
+#[derive(Debug)]
+pub struct VerifiedCell {
+    /// The release.
+    pub release: Verified<Release>,
+    /// The number of each released row's person, if the table names persons. It is the same in no other cell.
+    pub persons: Option<Vec<u32>>,
 }
 
 /// What a released column shows.
@@ -60,13 +79,28 @@ impl CellsVerifier {
             read: RowSum::default(),
             in_cells: RowSum::default(),
             released: RowSum::default(),
+            n_persons: 0,
+            n_left_out: 0,
+            persons: None,
             columns: Vec::new(),
         }
     }
 
     /// Takes note of rows of the private table as they were read from its file.
     pub fn note_read(&mut self, rows: &Table) {
-        self.read.add(&self.keys.sum_of_table(rows));
+        self.read.add(&self.keys.sum_of_table(rows, None));
+    }
+
+    /// Takes note of rows of which the numbers of their texts are known, column by column. The text of each number stands in the row
+    /// of `whole` with that number, or what the spec made of the text.
+    pub fn note_read_as(&mut self, whole: &Table, rows: &[Vec<u32>]) {
+        let column = |(column, numbers): (&Column, &Vec<u32>)| {
+            let id = |&number: &u32| if number == NULL { NULL } else { column.ids[number as usize] };
+            column.with_ids(numbers.iter().map(id).collect())
+        };
+        let columns = whole.columns.iter().zip(rows).map(column).collect();
+        let n_rows = rows.first().map_or(0, Vec::len);
+        self.note_read(&Table { name: whole.name.clone(), columns, n_rows, person: None });
     }
 
     /// Verifies the release of one cell against the rows of the cell. Requirements that compare a class with the whole release
@@ -74,7 +108,7 @@ impl CellsVerifier {
     ///
     /// # Errors
     /// Everything that is wrong with the release.
-    pub fn verify_cell(&mut self, release: Release, cell: &Table) -> Result<Verified<Release>, Violations> {
+    pub fn verify_cell(&mut self, release: Release, cell: &Table) -> Result<VerifiedCell, Violations> {
         let within: Vec<Requirement> =
             self.requirements.iter().filter(|asked| !asked.compares_with_release()).cloned().collect();
         // All cells together decide whether too many persons are left out.
@@ -94,9 +128,19 @@ impl CellsVerifier {
         } else if let Some(position) = first_difference(&self.columns, &columns) {
             return Err(Violation::WrittenColumns { position }.into());
         }
-        self.in_cells.add(&self.keys.sum_of_table(cell));
-        self.released.add(&self.keys.sum_of_release(table, cell));
-        Ok(verified)
+        let persons = match cell.person_column() {
+            None => None,
+            Some(column) => {
+                let known = self.persons.get_or_insert_default();
+                Some(known.add(&self.keys, cell, column, table, &self.requirements)?)
+            }
+        };
+        let left_out = verified.findings().suppressed.unwrap_or_default();
+        self.n_persons += verified.findings().persons + left_out.persons;
+        self.n_left_out += left_out.persons;
+        self.in_cells.add(&self.keys.sum_of_table(cell, None));
+        self.released.add(&self.keys.sum_of_release(table, cell, persons.as_deref()));
+        Ok(VerifiedCell { release: verified, persons })
     }
 
     /// Goes on to the written file, once all cells are verified.
@@ -108,13 +152,15 @@ impl CellsVerifier {
         if self.read != self.in_cells {
             violations.push(Violation::OtherRowsInCells { read: self.read.n_rows, in_cells: self.in_cells.n_rows });
         }
-        let n_left_out = self.in_cells.n_rows - self.released.n_rows;
-        violations.extend(self.limit.exceeded(n_left_out, self.in_cells.n_rows));
+        violations.extend(self.persons.as_ref().and_then(PersonsInCells::in_two_cells));
+        violations.extend(self.limit.exceeded(self.n_left_out, self.n_persons));
         if !violations.is_empty() {
             return Err(Violations(violations));
         }
         let counts = self.columns.iter().map(|_| Vec::new()).collect();
-        Ok(FileVerifier { cells: self, counts, first: RowSum::default(), second: RowSum::default(), parts: Vec::new() })
+        let smallest = self.persons.as_ref().map(|persons| SmallestClasses::new(persons.n()));
+        let (first, second) = (RowSum::default(), RowSum::default());
+        Ok(FileVerifier { cells: self, counts, first, second, smallest, parts: Vec::new() })
     }
 }
 
@@ -127,34 +173,36 @@ pub struct FileVerifier {
     counts: Vec<Vec<u64>>,
     first: RowSum,
     second: RowSum,
+    smallest: Option<SmallestClasses>,
     parts: Vec<Findings>,
 }
 
 impl FileVerifier {
-    /// Takes rows of the file in the first reading. A text must have the same id in all rows of both readings.
+    /// Takes rows of the file in the first reading. A text must have the same id in all rows of both readings. `persons` are the
+    /// numbers of [`VerifiedCell::persons`].
     ///
     /// # Errors
-    /// If the columns are not those of the release.
-    pub fn count_values(&mut self, rows: &Table) -> Result<(), Violations> {
-        let rows = self.as_released(rows)?;
+    /// If the columns are not those of the release, or it is not said to whom the rows belong.
+    pub fn count_values(&mut self, rows: &Table, persons: Option<&[u32]>) -> Result<(), Violations> {
+        let rows = self.as_released(rows, persons)?;
         for (counts, column) in self.counts.iter_mut().zip(&rows.columns) {
             counts.resize(column.texts.len() + 1, 0);
             for &id in &column.ids {
                 counts[if id == NULL { 0 } else { id as usize + 1 }] += 1;
             }
         }
-        self.first.add(&self.cells.keys.sum_of_table(&rows));
+        self.first.add(&self.cells.keys.sum_of_table(&rows, persons));
         Ok(())
     }
 
     /// Takes rows of the file in the second reading. The rows of a class must come together: a class that comes in two parts
-    /// is counted as two.
+    /// is counted as two. `persons` are the numbers of [`VerifiedCell::persons`].
     ///
     /// # Errors
     /// If the columns are not those of the release, or rows can't be counted.
-    pub fn count_classes(&mut self, rows: &Table) -> Result<(), Violations> {
-        let rows = self.as_released(rows)?;
-        self.second.add(&self.cells.keys.sum_of_table(&rows));
+    pub fn count_classes(&mut self, rows: &Table, persons: Option<&[u32]>) -> Result<(), Violations> {
+        let mut rows = self.as_released(rows, persons)?;
+        self.second.add(&self.cells.keys.sum_of_table(&rows, persons));
         let of_kind = |wanted: Kind| {
             let columns = self.cells.columns.iter().enumerate();
             columns.filter(move |(_, (_, kind))| *kind == wanted).map(|(position, _)| position)
@@ -169,7 +217,17 @@ impl FileVerifier {
         let names: Vec<&str> = quasi.iter().map(|&position| rows.columns[position].name.as_str()).collect();
         let perspectives = Perspectives::new(Asked::OfAll(&asked), &names, &mut violations);
         let how = (&perspectives, Source::Released, Shares::Pairs);
-        let part = measure_from(&rows, &quasi, &sensitive, how, Some(&self.counts), violations)?;
+        let mut counts: Cow<'_, [Vec<u64>]> = Cow::Borrowed(&self.counts);
+        if let (Some(known), Some(smallest), Some(persons)) = (&self.cells.persons, &mut self.smallest, persons) {
+            // Shares are those of persons, whose rows can be anywhere in the file. The cells have all rows of each.
+            let of_persons =
+                rows.columns.iter().enumerate().map(|(position, column)| known.counts(position, &column.texts));
+            counts = Cow::Owned(of_persons.collect());
+            smallest.add(&quasi.iter().map(|&position| &rows.columns[position]).collect::<Vec<_>>(), persons);
+            rows.person = Some(rows.columns.len());
+            rows.columns.push(numbered(persons));
+        }
+        let part = measure_from(&rows, &quasi, &sensitive, how, Some(&counts), violations)?;
         self.parts.push(part);
         Ok(())
     }
@@ -179,8 +237,8 @@ impl FileVerifier {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn finish(self) -> Result<Findings, Violations> {
-        let CellsVerifier { released, in_cells, .. } = &self.cells;
-        let (rows, n_left_out) = (released.n_rows, in_cells.n_rows - released.n_rows);
+        let CellsVerifier { released, in_cells, n_left_out, .. } = &self.cells;
+        let (rows, rows_left_out) = (released.n_rows, in_cells.n_rows - released.n_rows);
         for sum in [&self.first, &self.second] {
             if sum.n_rows != rows {
                 return Err(Violation::WrittenRows { released: rows, written: sum.n_rows }.into());
@@ -195,12 +253,26 @@ impl FileVerifier {
         if !findings.unmet.is_empty() {
             return Err(Violations(findings.unmet));
         }
-        findings.suppressed = Some(Suppressed { rows: n_left_out, persons: n_left_out });
+        if let Some(smallest) = &self.smallest {
+            smallest.count_in(&mut findings);
+        }
+        findings.suppressed = Some(Suppressed { rows: rows_left_out, persons: *n_left_out });
         Ok(findings)
     }
 
     /// The rows with the roles and types that the release gives to their columns.
-    fn as_released(&self, rows: &Table) -> Result<Table, Violations> {
+    fn as_released(&self, rows: &Table, persons: Option<&[u32]>) -> Result<Table, Violations> {
+        let known = self.cells.persons.as_ref().map(PersonsInCells::n);
+        let are_known = match (known, persons) {
+            (None, None) => true,
+            (Some(n), Some(persons)) => {
+                persons.len() == rows.n_rows && persons.iter().all(|&number| (number as usize) < n)
+            }
+            (None, Some(_)) | (Some(_), None) => false,
+        };
+        if !are_known {
+            return Err(Violation::OtherRowsWritten.into());
+        }
         let mut violations = check_table(rows);
         let names: Vec<kohort_model::ReleasedColumn> = self
             .cells

@@ -50,8 +50,8 @@ mod looks;
 #[cfg(test)]
 mod oracle;
 mod origins;
-mod pseudonym;
 mod population;
+mod pseudonym;
 mod reading;
 mod risks;
 mod single;
@@ -67,7 +67,8 @@ pub use asked::Asked;
 pub use audit::{AuditFindings, AuditedAudience, AuditedRelease, Hidden, Knows, audit};
 pub use block::{BlockOf, ReadAsTable, verify_block};
 pub use cells::{
-    CellsVerifier, CountedRows, FileVerifier, OriginCut, PartsAgainst, PartsCounter, ValueCounts, joined_findings,
+    CellsVerifier, CountedRows, FileVerifier, OriginCut, PartsAgainst, PartsCounter, ValueCounts, VerifiedCell,
+    joined_findings,
 };
 pub use changing::{
     AtomStep, Part, Refresh, RefreshedAtom, Seen, ShownValues, Step, StepColumn, StepError, StepErrors, StepFindings,
@@ -83,9 +84,9 @@ pub use joined::{
     AskedOfJoin, ToldApart, verify_joined, verify_joined_against, verify_joined_alone, verify_joined_written,
 };
 pub use limit::{SuppressionLimit, too_many_rows_left_out};
-pub use looks::common_looks;
-pub use pseudonym::{find_non_pseudonyms, verify_pseudonyms};
+pub use looks::{Look, common_looks};
 pub use population::{PopulationModel, PopulationRisk};
+pub use pseudonym::{find_non_pseudonyms, verify_pseudonyms};
 pub use reading::listing::{Listing, ListingErrorKind};
 pub use reading::meaning::key_print;
 pub use reading::{RangeEnd, Reading, ShownLabel};

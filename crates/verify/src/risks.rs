@@ -205,7 +205,7 @@ impl Persons {
 }
 
 /// Who holds a value.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holder {
     Nobody,
     One(u32),

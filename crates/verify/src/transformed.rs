@@ -26,6 +26,8 @@ pub struct Transformed<'a> {
     pub transform: &'a Transform,
     /// For each row the number of its person; rows are persons without it.
     pub persons: Option<&'a [u32]>,
+    /// If each text stands in one row only, how many persons hold it, each in one row.
+    pub counts: Option<&'a [u64]>,
     /// The number of persons who must hold a bound that was found in the data.
     pub k: u32,
 }
@@ -151,6 +153,9 @@ impl<'a> Transformed<'a> {
 
     /// The value nearest to a quantile, from its inner side, that k persons hold.
     fn held_by_k<'b>(&self, middles: &[Middle<'b>], share: f64, side: Side) -> Option<Middle<'b>> {
+        if let Some(counts) = self.counts {
+            return self.counted_by_k(middles, counts, share, side);
+        }
         let mut cells: Vec<(Middle<'b>, u32)> = Vec::new();
         for (row, &id) in (0..).zip(&self.private.ids) {
             if id != NULL {
@@ -177,6 +182,30 @@ impl<'a> Transformed<'a> {
             }
         }
         best
+    }
+
+    /// The same, where the persons who hold each text are counted.
+    fn counted_by_k<'b>(&self, middles: &[Middle<'b>], counts: &[u64], share: f64, side: Side) -> Option<Middle<'b>> {
+        let mut held: Vec<(Middle<'b>, u64)> = middles.iter().copied().zip(counts.iter().copied()).collect();
+        held.sort_by(|one, other| one.0.partial_cmp(&other.0).expect("values of one column have an order"));
+        let groups = held.chunk_by(|one, other| one.0 == other.0);
+        let groups: Vec<(Middle<'b>, u64)> =
+            groups.map(|group| (group[0].0, group.iter().map(|text| text.1).sum())).collect();
+        let n_cells: u64 = counts.iter().sum();
+        // From the largest value down, until too few cells are left below.
+        let (mut n_below, mut quantile) = (n_cells, groups.len().checked_sub(1)?);
+        for (place, (_, n)) in groups.iter().enumerate().rev() {
+            if (n_below as f64) < share * n_cells as f64 {
+                break;
+            }
+            (quantile, n_below) = (place, n_below - n);
+        }
+        let is_held = |group: &&(Middle<'b>, u64)| group.1 >= u64::from(self.k);
+        let found = match side {
+            Side::Top => groups[..=quantile].iter().rev().find(is_held),
+            Side::Bottom => groups[quantile..].iter().find(is_held),
+        };
+        found.map(|group| group.0)
     }
 }
 
@@ -231,7 +260,7 @@ mod tests {
     }
 
     fn verified(private: &Column, changed: &Column, transform: &Transform) -> Result<(), Violation> {
-        verify_transformed(&Transformed { private, changed, transform, persons: None, k: 2 })
+        verify_transformed(&Transformed { private, changed, transform, persons: None, counts: None, k: 2 })
     }
 
     const AGES: [Option<&str>; 8] =
@@ -304,7 +333,14 @@ mod tests {
         let cells = [Some("3"), Some("5"), Some("5"), None, Some("40"), Some(">= 80"), Some(">= 80"), Some(">= 80")];
         let changed = coded(&cells, Some("80"), None);
         let transform = Transform { top: Some(Bound::Quantile(0.99)), ..Transform::default() };
-        let of = |persons| Transformed { private: &private, changed: &changed, transform: &transform, persons, k: 2 };
+        let of = |persons| Transformed {
+            private: &private,
+            changed: &changed,
+            transform: &transform,
+            persons,
+            counts: None,
+            k: 2,
+        };
         assert_eq!(verify_transformed(&of(Some(&[0, 1, 2, 3, 4, 5, 6, 7]))), Ok(()));
         let twice = verify_transformed(&of(Some(&[0, 1, 2, 3, 4, 5, 5, 7])));
         assert_eq!(twice, Err(Violation::WrongBound { column: "age".to_owned() }));

@@ -161,6 +161,9 @@ pub enum Violation {
         count(*read, "row")
     )]
     OtherRowsInCells { read: u64, in_cells: u64 },
+    /// Rows of a person are in several cells, where nobody would count them together.
+    #[error("{} rows in several cells", does(*n, "person", "has", "have"))]
+    PersonInTwoCells { n: u64 },
     /// The file has other rows than the verified cells.
     #[error("the written file has other rows than the release")]
     OtherRowsWritten,

@@ -238,10 +238,13 @@ impl Anonymize {
         bars.clear();
         let only_publisher = OnlyPublisher { listed: written.own_values_listed, ..OnlyPublisher::default() };
         self.report(&written.manifest, target, &only_publisher)?;
-        terminal::note(&format!(
-            "the release has no report, because it was made in cells; to make one in memory: kohort report {}",
-            path.display()
-        ));
+        if let Some(why) = written.without_documents {
+            terminal::note(&format!(
+                "the release has no report, because {}; to make one in memory: kohort report {}",
+                why.join("; "),
+                path.display()
+            ));
+        }
         Ok(())
     }
 

@@ -16,21 +16,20 @@ const MOST_ROWS_NAMED: usize = 50;
 
 /// What a job in cells would take, for people.
 pub(crate) fn planned(planned: PlannedCells, memory: Memory) -> String {
-    let PlannedCells { n_rows, n_cells, rows_of_largest_cell, n_bytes_on_disk } = planned;
+    let PlannedCells { n_rows, n_cells, rows_of_largest_cell, n_bytes_on_disk, n_passes } = planned;
     format!(
         "rows             {n_rows}\nmemory           {} MB for the data\ncells            {n_cells}, the largest of about {rows_of_largest_cell} rows\n\
-         passes           {} over all rows\ndisk             at most {} MB\n",
+         passes           {n_passes} over all rows\ndisk             at most {} MB\n",
         memory.n_bytes().div_ceil(1 << 20),
-        PlannedCells::PASSES,
         n_bytes_on_disk.div_ceil(1 << 20)
     )
 }
 
 /// The same for programs.
 pub(crate) fn planned_json(planned: PlannedCells, memory: Memory) -> String {
-    let PlannedCells { n_rows, n_cells, rows_of_largest_cell, n_bytes_on_disk } = planned;
+    let PlannedCells { n_rows, n_cells, rows_of_largest_cell, n_bytes_on_disk, n_passes } = planned;
     let object = json!({
-        "rows": n_rows, "cells": n_cells, "rows_of_largest_cell": rows_of_largest_cell, "passes": PlannedCells::PASSES,
+        "rows": n_rows, "cells": n_cells, "rows_of_largest_cell": rows_of_largest_cell, "passes": n_passes,
         "bytes_on_disk": n_bytes_on_disk, "memory": memory.n_bytes(),
     });
     format!("{object:#}\n")

@@ -265,17 +265,26 @@ fn a_document_that_says_something_else_is_refused_and_can_be_made_anew() {
 }
 
 #[test]
-fn a_release_made_in_cells_gets_its_report_by_the_command() {
+fn a_release_made_in_cells_has_its_report_unless_it_shows_bounds() {
     let folder = Folder::with(&[("patients.csv", PATIENTS), ("release.toml", SPEC)]);
     let ran = folder.run(&["anonymize", "release.toml", "--memory", "64MB", "-o", "out"]);
     assert_eq!(ran.code, 0, "{ran}");
-    assert!(ran.stderr.contains("kohort report out"), "{ran}");
-    assert!(!folder.path("out/report.html").exists());
-    assert_eq!(folder.run(&["report", "out"]).code, 0);
+    assert!(!ran.stderr.contains("kohort report out") && folder.path("out/report.html").exists(), "{ran}");
     assert_eq!(folder.run(&["verify", "out"]).code, 0);
     let in_parts = folder.run(&["verify", "out", "--memory", "64MB"]);
     assert_eq!(in_parts.code, 0, "{in_parts}");
-    assert!(in_parts.stdout.contains("can't be compared in parts"), "{in_parts}");
+    assert!(in_parts.stdout.contains("verified         yes"), "{in_parts}");
+    let html = folder.read("out/report.html").replace("What was asked is reached.", "All is perfectly safe.");
+    folder.write("out/report.html", html.as_bytes());
+    let ran = folder.run(&["verify", "out", "--memory", "64MB"]);
+    assert!(ran.code == 1 && ran.stderr.contains("report.html does not say what the release shows"), "{ran}");
+
+    let ran = folder.run(&["anonymize", "release.toml", "--memory", "64MB", "--cells", "bounds", "-o", "bounds"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stderr.contains("no report, because cells as bounds can't be counted in parts"), "{ran}");
+    assert!(!folder.path("bounds/report.html").exists());
+    assert_eq!(folder.run(&["report", "bounds"]).code, 0);
+    assert_eq!(folder.run(&["verify", "bounds"]).code, 0);
 }
 
 /// The names of elements in the order of a page.

@@ -6,21 +6,33 @@ use kohort_model::spec::CsvSpec;
 use kohort_model::{Cells, Column, Progress, ReleasedTable, Role, Silent, Table, Texts};
 use kohort_verify::{FileVerifier, Violation};
 
+use super::persons::PersonsOfRows;
 use crate::bounds::{ComposedLabels, bound_names};
 use crate::read::{NumberedColumns, OpenTable, Original, Pieces, ReadError};
 use crate::write::{Form, SpelledLabels};
 use crate::{Format, ReadErrors, WriteError};
 
-/// Reads a file of `n_rows` rows twice and has it verified, about `per_count` rows at once. Bounds become labels again. Gives the
-/// verifier's counts, and the columns with their distinct texts but without rows.
+/// A file that was written.
+pub(super) struct WrittenRows<'a> {
+    pub(super) path: &'a Path,
+    pub(super) format: Format,
+    pub(super) n_rows: u64,
+    /// About how many rows the verifier is given at once.
+    pub(super) per_count: usize,
+    /// The persons of the rows, if rows are not persons.
+    pub(super) persons: Option<&'a PersonsOfRows<'a>>,
+}
+
+/// Reads a file twice and has it verified. Bounds become labels again. Gives the verifier's counts, and the columns with their
+/// distinct texts but without rows.
 pub(super) fn read_back(
-    (path, format): (&Path, Format),
+    written: &WrittenRows<'_>,
     original: Original<'_>,
     released: &ReleasedTable,
-    (per_count, n_rows): (usize, u64),
     mut verifier: FileVerifier,
     progress: &dyn Progress,
 ) -> Result<(kohort_verify::Findings, Table), WriteError> {
+    let &WrittenRows { path, format, n_rows, per_count, persons } = written;
     let fail = |problem| WriteError::ReadBack(ReadErrors { file: path.to_owned(), problems: vec![problem] });
     let csv = CsvSpec { separator: Some(char::from(original.origin.separator)), ..CsvSpec::default() };
     let open = || -> Result<Pieces<'_>, ReadError> {
@@ -56,6 +68,11 @@ pub(super) fn read_back(
         progress.begin(reading.stage(), n_rows);
         let mut waiting: Vec<Vec<u32>> = vec![Vec::new(); names.len()];
         shown.n_before = 0;
+        let mut persons = persons.map(PersonsOfRows::read);
+        let mut count = |verifier: &mut FileVerifier, rows: &Table| -> Result<(), WriteError> {
+            let persons = persons.as_mut().map(|persons| persons.next(rows.n_rows)).transpose()?;
+            reading.count(verifier, rows, persons.as_deref())
+        };
         for batch in open().map_err(fail)? {
             let rows = columns.number(&batch.map_err(fail)?, progress).map_err(fail)?;
             let rows = shown.labels(rows, &columns)?;
@@ -72,11 +89,11 @@ pub(super) fn read_back(
             if n_whole > 0 {
                 let rest = waiting.iter_mut().map(|column| column.split_off(n_whole)).collect();
                 let whole = std::mem::replace(&mut waiting, rest);
-                reading.count(&mut verifier, &table(&columns, &shown, whole))?;
+                count(&mut verifier, &table(&columns, &shown, whole))?;
             }
         }
         if waiting.first().is_some_and(|column| !column.is_empty()) {
-            reading.count(&mut verifier, &table(&columns, &shown, waiting))?;
+            count(&mut verifier, &table(&columns, &shown, waiting))?;
         }
     }
     let findings = verifier.finish().map_err(WriteError::Changed)?;
@@ -98,10 +115,10 @@ impl Reading {
         }
     }
 
-    fn count(self, verifier: &mut FileVerifier, rows: &Table) -> Result<(), WriteError> {
+    fn count(self, verifier: &mut FileVerifier, rows: &Table, persons: Option<&[u32]>) -> Result<(), WriteError> {
         match self {
-            Reading::Values => verifier.count_values(rows),
-            Reading::Classes => verifier.count_classes(rows),
+            Reading::Values => verifier.count_values(rows, persons),
+            Reading::Classes => verifier.count_classes(rows, persons),
         }
         .map_err(WriteError::Changed)
     }

@@ -10,14 +10,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::path::Path;
 
-use kohort_model::{
-    Cells, Column, CsvManifest, NULL, Progress, Release, ReleasedColumn, ReleasedTable, Role, Table, Texts,
-};
-use kohort_verify::{FileVerifier, Verified};
+use kohort_model::{Cells, Column, CsvManifest, NULL, Progress, ReleasedColumn, ReleasedTable, Role, Table, Texts};
+use kohort_verify::{FileVerifier, VerifiedCell};
 use rayon::prelude::*;
 
 use super::merge::Merge;
-use super::read_back::read_back;
+use super::persons::PersonsOfRows;
+use super::read_back::{WrittenRows, read_back};
 use super::spill::{Spill, SpillFile};
 use crate::digest::sha256_of_file;
 use crate::read::Original;
@@ -46,6 +45,8 @@ pub struct ReleasedCells<'s> {
     room: Room,
     quasi: Vec<QuasiColumn>,
     copied: Vec<CopiedColumn>,
+    /// The persons of the rows of the file, if the table names persons.
+    persons: Option<PersonsOfRows<'s>>,
     n_rows: u64,
     sizes: ClassSizes,
 }
@@ -77,7 +78,9 @@ impl Room {
 pub struct ClassSizes {
     /// The number of classes.
     pub n_classes: u64,
-    /// The sum of their squared sizes.
+    /// The sum of their sizes in persons.
+    pub members: u64,
+    /// The sum of the squares of these sizes.
     pub squares: f64,
 }
 
@@ -124,7 +127,12 @@ impl<'s> ReleasedCells<'s> {
             spill,
             whole,
             files: Vec::new(),
-            room: Room::new(n_bytes, n_cells, 2 * nulls.len() + copied.clone().count()),
+            room: Room::new(
+                n_bytes,
+                n_cells,
+                2 * nulls.len() + copied.clone().count() + usize::from(table.person.is_some()),
+            ),
+            persons: table.person.map(|_| PersonsOfRows::new(spill)),
             quasi: quasi.map(|(source, &null)| QuasiColumn { source, null, labels: BTreeMap::new() }).collect(),
             copied: copied.map(|source| CopiedColumn::new(source, &table.columns[source].texts)).collect(),
             n_rows: 0,
@@ -138,11 +146,11 @@ impl<'s> ReleasedCells<'s> {
     /// If it can't be written.
     pub fn add(
         &mut self,
-        verified: &Verified<Release>,
+        verified: &VerifiedCell,
         cell: &Table,
         intervals: &[Vec<(u32, u32)>],
     ) -> Result<(), WriteError> {
-        let [table] = verified.get().tables.as_slice() else { return Ok(()) };
+        let [table] = verified.release.get().tables.as_slice() else { return Ok(()) };
         let mut columns: Vec<Vec<u32>> = Vec::new();
         for (quasi, intervals) in self.quasi.iter_mut().zip(intervals) {
             let Some((labels, ids)) = recoded(table, quasi.source) else { continue };
@@ -166,6 +174,8 @@ impl<'s> ReleasedCells<'s> {
             }
             columns.push(ranks);
         }
+        // Persons come last, so they don't change the order of rows that a reader can tell apart.
+        columns.extend(verified.persons.clone());
         let mut file = self.spill.file();
         let n_rows = table.rows.len();
         for first in (0..n_rows).step_by(self.room.per_frame) {
@@ -199,8 +209,14 @@ impl<'s> ReleasedCells<'s> {
         sync(&path)?;
         let listings = write_listings(&released, original, &partial.complete, &mut vec![name.clone()])?;
         let columns = described(&released, original, &listings, &partial.complete)?;
-        let (findings, read) =
-            read_back((&path, format), original, &released, (self.room.per_count, self.n_rows), verifier, progress)?;
+        let written = WrittenRows {
+            path: &path,
+            format,
+            n_rows: self.n_rows,
+            per_count: self.room.per_count,
+            persons: self.persons.as_ref(),
+        };
+        let (findings, read) = read_back(&written, original, &released, verifier, progress)?;
         check_reading(&read, &columns, &self.whole.table, &partial.complete)?;
         let csv = match format {
             Format::Csv(_) => Some(CsvManifest::new(self.whole.origin.separator.into())),
@@ -267,7 +283,7 @@ impl<'s> ReleasedCells<'s> {
         let target = File::create_new(path).map_err(WriteError::io(path))?;
         let mut writer = RowWriter::new(format, Box::new(target), path);
         let mut merge = Merge::new(self.spill, &self.files)?;
-        let n_columns = 2 * self.quasi.len() + self.copied.len();
+        let n_columns = 2 * self.quasi.len() + self.copied.len() + usize::from(self.persons.is_some());
         let numbers: Vec<LabelNumbers> =
             self.quasi.iter().map(|quasi| quasi.labels.keys().copied().zip(0..).collect()).collect();
         let shown_ids: Vec<Vec<u32>> = self.copied.iter().map(CopiedColumn::shown_by_rank).collect();
@@ -286,7 +302,11 @@ impl<'s> ReleasedCells<'s> {
             if n_rows == 0 || progress.is_cancelled() {
                 break;
             }
-            class.add(&rows[..2 * self.quasi.len()], &mut self.sizes);
+            let persons = self.persons.as_ref().and_then(|_| rows.pop());
+            class.add(&rows[..2 * self.quasi.len()], persons.as_deref(), &mut self.sizes);
+            if let (Some(of_rows), Some(persons)) = (&mut self.persons, persons) {
+                of_rows.append(persons)?;
+            }
             let label = |(pair, numbers): (&[Vec<u32>], &LabelNumbers)| -> Vec<u32> {
                 let number = |(&lo, &hi): (&u32, &u32)| numbers.get(&(lo, hi)).copied().unwrap_or(NULL);
                 let mut last = ((u32::MAX, 0), NULL);
@@ -357,25 +377,33 @@ impl CopiedColumn {
 struct OpenClass {
     cells: Vec<u32>,
     n_rows: u64,
+    /// The person of each row, if rows are not persons.
+    persons: Vec<u32>,
 }
 
 impl OpenClass {
-    fn add(&mut self, columns: &[Vec<u32>], sizes: &mut ClassSizes) {
+    fn add(&mut self, columns: &[Vec<u32>], persons: Option<&[u32]>, sizes: &mut ClassSizes) {
         for row in 0..columns.first().map_or(0, Vec::len) {
             if self.n_rows == 0 || columns.iter().zip(&self.cells).any(|(column, &cell)| column[row] != cell) {
                 self.close(sizes);
                 self.cells = columns.iter().map(|column| column[row]).collect();
             }
             self.n_rows += 1;
+            self.persons.extend(persons.map(|persons| persons[row]));
         }
     }
 
     fn close(&mut self, sizes: &mut ClassSizes) {
-        if self.n_rows > 0 {
+        self.persons.sort_unstable();
+        self.persons.dedup();
+        let size = if self.persons.is_empty() { self.n_rows } else { self.persons.len() as u64 };
+        if size > 0 {
             sizes.n_classes += 1;
-            sizes.squares += (self.n_rows as f64).powi(2);
+            sizes.members += size;
+            sizes.squares += (size as f64).powi(2);
         }
         self.n_rows = 0;
+        self.persons.clear();
     }
 }
 

@@ -1,6 +1,6 @@
 //! [`CellStore`]: the rows of each cell of a table, on the disk until the cell is anonymized.
 
-use kohort_model::{NULL, Table};
+use kohort_model::{Column, NULL, Table};
 use rayon::prelude::*;
 
 use super::spill::{Spill, SpillFile};
@@ -93,15 +93,20 @@ impl<'s> CellStore<'s> {
         Ok(ids)
     }
 
-    /// The rows of some cells as one table, with the columns and texts of `whole`.
+    /// The rows of some cells as one table, with the columns and texts of `whole`. The column that names persons has the texts of
+    /// those who are in these cells.
     ///
     /// # Errors
     /// If the rows can't be read back from the disk.
     pub fn table(&self, cells: &[usize], whole: &Table) -> Result<Table, WriteError> {
         let ids = self.rows(cells, whole.columns.len())?;
         let n_rows = ids.first().map_or(0, Vec::len);
-        let columns = whole.columns.iter().zip(ids).map(|(column, ids)| column.with_ids(ids)).collect();
-        Ok(Table { name: whole.name.clone(), columns, n_rows, person: None })
+        let column = |(position, (column, ids)): (usize, (&Column, Vec<u32>))| match whole.person == Some(position) {
+            true => with_own_texts(column, &ids),
+            false => column.with_ids(ids),
+        };
+        let columns = whole.columns.iter().zip(ids).enumerate().map(column).collect();
+        Ok(Table { name: whole.name.clone(), columns, n_rows, person: whole.person })
     }
 
     /// Deletes the rows of cells that are released.
@@ -160,6 +165,16 @@ impl Drop for StoredRows<'_> {
     fn drop(&mut self) {
         let _ = self.spill.remove(&self.file);
     }
+}
+
+/// A column with these rows, and with no texts but theirs, in the same order.
+fn with_own_texts(column: &Column, ids: &[u32]) -> Column {
+    let mut own: Vec<u32> = ids.iter().copied().filter(|&id| id != NULL).collect();
+    own.sort_unstable();
+    own.dedup();
+    let place = |&id: &u32| if id == NULL { NULL } else { own.partition_point(|&other| other < id) as u32 };
+    let (ids, texts) = (ids.par_iter().map(place).collect(), own.iter().map(|&id| column.texts.get(id)).collect());
+    Column { texts, ids, ..column.without_cells() }
 }
 
 /// A part for each row, out of so many. Rows that are equal in these columns have the same part.

@@ -91,10 +91,10 @@ impl CountedRowsAgain {
     pub fn for_each_piece<E: From<ReadErrors>>(
         &mut self,
         progress: &dyn Progress,
-        take: impl FnMut(&NumberedRows) -> Result<(), E>,
+        mut take: impl FnMut(&NumberedRows) -> Result<(), E>,
     ) -> Result<(), E> {
         let fail = |problem| E::from(ReadErrors { file: self.path.clone(), problems: vec![problem] });
         let open = OpenTable::open(&self.path, self.options.format, &self.options.csv, progress).map_err(fail)?;
-        self.rows.for_each_piece_of(open, progress, fail, take)
+        self.rows.for_each_piece_of(open, progress, fail, |piece| take(piece.rows))
     }
 }

@@ -186,9 +186,12 @@ pub enum ReadError {
         "column '{column}': no value on the inner side of the quantile of {key} is held by {k} persons, so the bound would show somebody's value"
     )]
     QuantileHeldByFew { column: String, key: &'static str, k: u32 },
-    /// Cells of a table that is larger than memory would have to be changed.
-    #[error("column '{column}': cells can't be changed in a table that is larger than memory in this version")]
-    TransformInCells { column: String },
+    /// Persons with several rows who hold a value are not counted in a table that is larger than memory.
+    #[error(
+        "column '{column}': {key} by a quantile needs the whole table in memory in this version, because persons may have several \
+         rows"
+    )]
+    QuantileInCells { column: String, key: &'static str },
     /// A fault of ours: changed cells are not what the spec says.
     #[error("{violation}")]
     Transform { violation: Violation },
@@ -338,7 +341,7 @@ impl ReadError {
             ReadError::QuantileHeldByFew { column, .. } => {
                 format!("name the bound by its value, or round '{column}' first, so that more persons share a value")
             }
-            ReadError::TransformInCells { .. } => "anonymize the table in memory, or change the cells beforehand".into(),
+            ReadError::QuantileInCells { .. } => "name the bound by its value, or anonymize the table in memory".into(),
             ReadError::Transform { .. } => "this is a fault of kohort: please report it".into(),
             ReadError::NeedsHierarchy { column } => {
                 format!("give '{column}' a hierarchy, or distance = \"equal\" or \"ordered\"")

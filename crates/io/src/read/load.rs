@@ -15,7 +15,7 @@ use super::error::{ReadError, ReadErrors, RowNumbers};
 use super::hierarchies::Hierarchies;
 use super::pseudonym::pseudonymized;
 use super::roles::{check_names, key_names, roles_of};
-use super::transform::{Holders, changed, changed_field};
+use super::transform::{Holders, HoldersOfRows, changed, changed_field};
 use super::typing::{self, Misfit, Why};
 use super::{OpenTable, RawColumn, Sources};
 use crate::arrow_text::{ArrowOrder, TextForm};
@@ -129,6 +129,8 @@ pub(super) struct Described {
     format: Format,
     separator: u8,
     problems: Vec<ReadError>,
+    /// For each column that is read how many rows hold each text, if the rows that are assembled have each text once.
+    pub(super) counts: Option<Vec<Vec<u64>>>,
 }
 
 impl Described {
@@ -155,7 +157,7 @@ impl Described {
             OpenTable::Csv(file) => file.separator(),
             OpenTable::Arrow(_) | OpenTable::Lazy(_) => b',',
         };
-        Ok((open, Described { names, roles, kept, format, separator, problems }))
+        Ok((open, Described { names, roles, kept, format, separator, problems, counts: None }))
     }
 
     /// The table of the columns that were read.
@@ -166,7 +168,7 @@ impl Described {
         table_spec: &TableSpec,
         raw_columns: Vec<RawColumn>,
     ) -> Result<LoadedTable, Vec<ReadError>> {
-        let Described { names, roles, kept, format, separator, mut problems } = self;
+        let Described { names, roles, kept, format, separator, mut problems, counts } = self;
         let mut hierarchies = Hierarchies::new(sources);
         let n_rows = raw_columns.first().map_or(0, |column| column.ids.len());
         let mut columns = Vec::with_capacity(kept.len());
@@ -175,8 +177,14 @@ impl Described {
         let is_changed = table_spec.columns.iter().any(|column| !column.transform.is_nothing());
         let person = kept.iter().position(|&position| table_spec.person.as_ref() == Some(&names[position]));
         let persons: Option<Vec<u32>> = person.filter(|_| is_changed).map(|person| raw_columns[person].ids.clone());
-        let holders = Holders { persons: persons.as_deref(), k: spec.largest_k() };
-        for (&position, raw) in kept.iter().zip(raw_columns) {
+        for (read, (&position, raw)) in kept.iter().zip(raw_columns).enumerate() {
+            let rows = match (&counts, &persons) {
+                (Some(_), Some(_)) => HoldersOfRows::Unknown,
+                (Some(counts), None) => HoldersOfRows::Counted(&counts[read]),
+                (None, Some(persons)) => HoldersOfRows::Named(persons),
+                (None, None) => HoldersOfRows::Each,
+            };
+            let holders = Holders { rows, k: spec.largest_k() };
             let name = &names[position];
             let role = roles[position].expect("only columns with a role are kept");
             let column_spec = table_spec.columns.iter().find(|column| &column.name == name);

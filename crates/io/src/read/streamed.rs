@@ -54,9 +54,40 @@ pub struct RowsAgain {
     /// For each column the number of texts.
     n_texts: Vec<usize>,
     hashes: RowHashes,
+    /// For each column what its cells became before classes are made, if they were changed. Empty if none was.
+    changes: Vec<Option<ChangedTexts>>,
     n_rows: u64,
     /// The sum of the hashes of all rows.
     sum: u64,
+}
+
+/// Rows of a private table, by the ids of its texts.
+#[derive(Clone, Copy)]
+pub struct Piece<'a> {
+    /// The rows as they are anonymized.
+    pub rows: &'a NumberedRows,
+    /// The same rows before cells were changed. An id is that of a text of the file, which stands in the row of the same number in
+    /// [`StreamedTable::loaded`].
+    pub as_read: &'a NumberedRows,
+    /// A hash of each row, which is the same on every machine and depends on the row alone.
+    pub hashes: &'a [u64],
+}
+
+/// What became of the texts of a column.
+struct ChangedTexts {
+    /// For each text of the file the id of the changed text.
+    ids: Vec<u32>,
+    /// The hash of each changed text.
+    hashes: Vec<u64>,
+}
+
+impl ChangedTexts {
+    fn id(changed: Option<&ChangedTexts>, id: u32) -> u32 {
+        match changed {
+            Some(changed) if id != NULL => changed.ids[id as usize],
+            _ => id,
+        }
+    }
 }
 
 impl StreamedTable {
@@ -76,13 +107,7 @@ impl StreamedTable {
         if table_spec.file.as_os_str() == "-" {
             return Err(fail(vec![ReadError::ReadOnce]));
         }
-        let changed = table_spec.columns.iter().filter(|column| !column.transform.is_nothing());
-        let refused: Vec<ReadError> =
-            changed.map(|column| ReadError::TransformInCells { column: column.name.clone() }).collect();
-        if !refused.is_empty() {
-            return Err(fail(refused));
-        }
-        let (open, described) = Described::open(sources, spec, table_spec, progress)?;
+        let (open, mut described) = Described::open(sources, spec, table_spec, progress)?;
         let kept = described.kept.clone();
         let counter =
             Counter::of(open, &kept, (SAMPLE, most_bytes), progress).map_err(|problem| fail(vec![problem]))?;
@@ -91,6 +116,8 @@ impl StreamedTable {
         let position = |name: &str| kept.iter().position(|&position| described.names[position] == name);
         let places: BTreeMap<String, usize> =
             described.names.iter().filter_map(|name| Some((name.clone(), position(name)?))).collect();
+        // Nulls come first. They are no values, so no bound is looked for among them.
+        described.counts = Some(counts.iter().map(|counts| counts[1..].to_vec()).collect());
         let raw = columns.each_once(counts.iter().map(|counts| counts[0] > 0));
         let loaded = described.assemble(sources, spec, table_spec, raw).map_err(|problems| {
             let place = |column: &str, row: u64| {
@@ -99,14 +126,43 @@ impl StreamedTable {
             };
             fail(problems.into_iter().map(|problem| problem.of_values(place)).collect())
         })?;
-        let nulls_last = |mut counts: Vec<u64>| {
-            counts.rotate_left(1);
-            counts
-        };
         let mut counter = counter;
-        let counts = std::mem::take(&mut counter.counts).into_iter().map(nulls_last).collect();
-        let sample = std::mem::take(&mut counter.sample).into_values().map(|(ids, n)| (ids.into_vec(), n)).collect();
-        Ok(StreamedTable { loaded, counts, n_rows, sample, rows: counter.rows_again(kept) })
+        let read: Vec<Vec<u64>> = std::mem::take(&mut counter.counts);
+        let n_texts: Vec<usize> = counter.columns.lengths().collect();
+        let changes: Vec<Option<ChangedTexts>> = loaded
+            .table
+            .columns
+            .iter()
+            .zip(n_texts)
+            .zip(&loaded.origin.readings)
+            .map(|((column, n_texts), reading)| {
+                (!reading.transform.is_nothing()).then(|| ChangedTexts {
+                    ids: column.ids[..n_texts].to_vec(),
+                    hashes: column.texts.iter().map(stable_hash).collect(),
+                })
+            })
+            .collect();
+        let counts = read.iter().zip(&changes).zip(&loaded.table.columns);
+        let counts = counts.map(|((counts, changed), column)| {
+            let (nulls, of_texts) = counts.split_at(1);
+            let mut counts = vec![0; column.texts.len()];
+            match changed {
+                None => counts.copy_from_slice(of_texts),
+                Some(changed) => {
+                    of_texts.iter().zip(&changed.ids).for_each(|(count, &id)| counts[id as usize] += count);
+                }
+            }
+            counts.extend(nulls);
+            counts
+        });
+        let counts = counts.collect();
+        let sample = std::mem::take(&mut counter.sample).into_values().map(|(ids, n)| {
+            let ids = ids.into_iter().zip(&changes).map(|(id, changed)| ChangedTexts::id(changed.as_ref(), id));
+            (ids.collect(), n)
+        });
+        let sample = sample.collect();
+        let rows = RowsAgain { changes, ..counter.rows_again(kept) };
+        Ok(StreamedTable { loaded, counts, n_rows, sample, rows })
     }
 }
 
@@ -120,7 +176,21 @@ impl RowsAgain {
         sources: Sources<'_>,
         table_spec: &TableSpec,
         progress: &dyn Progress,
-        take: impl FnMut(&NumberedRows) -> Result<(), E>,
+        mut take: impl FnMut(&NumberedRows) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.for_each_piece_as_read(sources, table_spec, progress, |piece| take(piece.rows))
+    }
+
+    /// Does the same, and hands over the rows as they were read, too.
+    ///
+    /// # Errors
+    /// As [`RowsAgain::for_each_piece`].
+    pub fn for_each_piece_as_read<E: From<ReadErrors>>(
+        &mut self,
+        sources: Sources<'_>,
+        table_spec: &TableSpec,
+        progress: &dyn Progress,
+        take: impl FnMut(Piece<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let fail = |problem| E::from(ReadErrors { file: sources.place(&table_spec.file), problems: vec![problem] });
         let (open, _) = sources.open(&table_spec.file, &table_spec.csv, progress).map_err(fail)?;
@@ -134,7 +204,7 @@ impl RowsAgain {
         open: OpenTable<'_>,
         progress: &dyn Progress,
         fail: impl Fn(ReadError) -> E,
-        mut take: impl FnMut(&NumberedRows) -> Result<(), E>,
+        mut take: impl FnMut(Piece<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let (mut n_rows, mut sum) = (0, 0u64);
         for batch in Pieces::of(open, &self.kept).map_err(&fail)? {
@@ -145,15 +215,28 @@ impl RowsAgain {
             }
             n_rows += batch.num_rows() as u64;
             let hashes = self.hashes.of_rows(&rows, batch.num_rows());
-            sum = hashes.into_iter().fold(sum, u64::wrapping_add);
-            take(&rows)?;
+            sum = hashes.iter().copied().fold(sum, u64::wrapping_add);
+            take(Piece { rows: self.changed(&rows).as_deref().unwrap_or(&rows), as_read: &rows, hashes: &hashes })?;
         }
         if (n_rows, sum) == (self.n_rows, self.sum) { Ok(()) } else { Err(fail(ReadError::FileChanged)) }
     }
 
     /// The hash of each text of a column, by its id. It is the same in every process and on every machine.
     pub fn hashes_of(&self, column: usize) -> &[u64] {
-        &self.hashes.of_texts[column]
+        let changed = self.changes.get(column).and_then(Option::as_ref);
+        changed.map_or(&self.hashes.of_texts[column], |changed| &changed.hashes)
+    }
+
+    /// Rows with changed cells; `None` if no column is changed.
+    fn changed(&self, rows: &NumberedRows) -> Option<Vec<Vec<u32>>> {
+        if self.changes.iter().all(Option::is_none) {
+            return None;
+        }
+        let column = |(ids, changed): (&Vec<u32>, &Option<ChangedTexts>)| match changed {
+            None => ids.clone(),
+            Some(_) => ids.iter().map(|&id| ChangedTexts::id(changed.as_ref(), id)).collect(),
+        };
+        Some(rows.par_iter().zip(&self.changes).map(column).collect())
     }
 }
 
@@ -326,7 +409,7 @@ impl Counter {
     pub(super) fn rows_again(self, kept: Vec<usize>) -> RowsAgain {
         let n_texts = self.columns.lengths().collect();
         let Counter { columns, hashes, n_rows, sum, .. } = self;
-        RowsAgain { columns, kept, n_texts, hashes, n_rows, sum }
+        RowsAgain { columns, kept, n_texts, hashes, changes: Vec::new(), n_rows, sum }
     }
 
     fn new(schema: &[(Field, Option<Field>)]) -> Result<Self, ReadError> {

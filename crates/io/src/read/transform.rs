@@ -15,9 +15,31 @@ use super::error::ReadError;
 /// Who holds the values of a column, and how many must hold one that is shown as a bound.
 #[derive(Clone, Copy)]
 pub(super) struct Holders<'a> {
-    /// For each row the number of its person; rows are persons without it.
-    pub(super) persons: Option<&'a [u32]>,
+    pub(super) rows: HoldersOfRows<'a>,
     pub(super) k: u32,
+}
+
+/// The persons whose rows hold a value.
+#[derive(Clone, Copy)]
+pub(super) enum HoldersOfRows<'a> {
+    /// Each row is a person.
+    Each,
+    /// For each row the number of its person.
+    Named(&'a [u32]),
+    /// Each text stands in one row, and so many persons with one row each hold it.
+    Counted(&'a [u64]),
+    /// Each text stands in one row, and persons have several rows, so nobody knows how many of them hold it.
+    Unknown,
+}
+
+impl Holders<'_> {
+    /// The person of a row.
+    fn person(&self, row: u32) -> u32 {
+        match self.rows {
+            HoldersOfRows::Named(persons) => persons[row as usize],
+            HoldersOfRows::Each | HoldersOfRows::Counted(_) | HoldersOfRows::Unknown => row,
+        }
+    }
 }
 
 /// The typed column with changed cells.
@@ -46,8 +68,13 @@ pub(super) fn changed(private: &Column, transform: &Transform, holders: Holders<
         ids: ids.collect(),
         texts: distinct,
     };
-    let Holders { persons, k } = holders;
-    let compared = verify_transformed(&Transformed { private, changed: &changed, transform, persons, k });
+    let Holders { rows, k } = holders;
+    let (persons, counts) = match rows {
+        HoldersOfRows::Each | HoldersOfRows::Unknown => (None, None),
+        HoldersOfRows::Named(persons) => (Some(persons), None),
+        HoldersOfRows::Counted(counts) => (None, Some(counts)),
+    };
+    let compared = verify_transformed(&Transformed { private, changed: &changed, transform, persons, counts, k });
     match compared {
         Ok(()) => Ok(changed),
         Err(violation) => Err(vec![ReadError::Transform { violation }]),
@@ -157,14 +184,16 @@ fn codes(
     let mut problems = Vec::new();
     let mut bound = |key: &'static str, bound: &Option<Bound>| -> Option<String> {
         let column = private.name.clone();
-        let asked = bound.as_ref()?;
-        let found = match asked {
+        let found = match bound.as_ref()? {
             Bound::At(text) | Bound::OfEarlier(text) => spelled_as(text, private.value_type, &private.notation)
                 .ok_or_else(|| ReadError::BoundNotOfType {
                     column: column.clone(),
                     key,
                     value_type: private.value_type,
                 }),
+            Bound::Quantile(_) if matches!(holders.rows, HoldersOfRows::Unknown) => {
+                Err(ReadError::QuantileInCells { column: column.clone(), key })
+            }
             Bound::Quantile(share) => near_quantile(private, texts, *share, key, holders)
                 .ok_or(ReadError::QuantileHeldByFew { column: column.clone(), key, k: holders.k }),
         };
@@ -210,14 +239,26 @@ fn near_quantile(
         place_of[id as usize] = firsts.len() - 1;
     }
     let mut n_cells = vec![0_u64; firsts.len()];
-    let mut held: Vec<HashSet<u32>> = vec![HashSet::new(); firsts.len()];
-    for (row, &id) in (0_u32..).zip(&private.ids) {
-        if id != NULL {
-            let place = place_of[id as usize];
-            n_cells[place] += 1;
-            if held[place].len() < holders.k as usize {
-                held[place].insert(holders.persons.map_or(row, |persons| persons[row as usize]));
+    let mut n_holders = vec![0_u64; firsts.len()];
+    match holders.rows {
+        HoldersOfRows::Counted(counts) => {
+            for (&place, count) in place_of.iter().zip(counts) {
+                n_cells[place] += count;
+                n_holders[place] += count;
             }
+        }
+        HoldersOfRows::Each | HoldersOfRows::Named(_) | HoldersOfRows::Unknown => {
+            let mut held: Vec<HashSet<u32>> = vec![HashSet::new(); firsts.len()];
+            for (row, &id) in (0_u32..).zip(&private.ids) {
+                if id != NULL {
+                    let place = place_of[id as usize];
+                    n_cells[place] += 1;
+                    if held[place].len() < holders.k as usize {
+                        held[place].insert(holders.person(row));
+                    }
+                }
+            }
+            n_holders = held.into_iter().map(|holders| holders.len() as u64).collect();
         }
     }
     let all: u64 = n_cells.iter().sum();
@@ -226,7 +267,7 @@ fn near_quantile(
         n_up_to += n;
         n_up_to > 0 && n_up_to as f64 >= share * all as f64
     })?;
-    let is_held = |place: &usize| held[*place].len() >= holders.k as usize;
+    let is_held = |place: &usize| n_holders[*place] >= u64::from(holders.k);
     let place = match key {
         "top" => (0..=quantile).rev().find(is_held),
         _ => (quantile..firsts.len()).find(is_held),
@@ -260,6 +301,15 @@ mod tests {
         transform: Transform,
         persons: Option<Vec<u32>>,
         k: u32,
+    }
+
+    fn changed_column(
+        column: &Column,
+        transform: &Transform,
+        rows: HoldersOfRows<'_>,
+        k: u32,
+    ) -> Result<Column, Vec<ReadError>> {
+        changed(column, transform, Holders { rows, k })
     }
 
     fn number(value_type: ValueType, hundredths: i64) -> String {
@@ -318,8 +368,29 @@ mod tests {
         /// The verifier finds multiples, days and quantiles in another way, so it would refuse what is wrong on one side.
         #[test]
         fn the_verifier_agrees_with_every_change(case in any_case()) {
-            let holders = Holders { persons: case.persons.as_deref(), k: case.k };
-            match changed(&case.column, &case.transform, holders) {
+            let rows = case.persons.as_deref().map_or(HoldersOfRows::Each, HoldersOfRows::Named);
+            let found = changed(&case.column, &case.transform, Holders { rows, k: case.k });
+            if case.persons.is_none() {
+                // The same column, in which each text stands once and is counted.
+                let texts = &case.column.texts;
+                let counts: Vec<u64> = (0..texts.len() as u32)
+                    .map(|id| case.column.ids.iter().filter(|&&other| other == id).count() as u64)
+                    .collect();
+                let once = case.column.with_ids((0..texts.len() as u32).collect());
+                let counted = changed_column(&once, &case.transform, HoldersOfRows::Counted(&counts), case.k);
+                let of_texts = |column: &Column| {
+                    column.ids.iter().map(|&id| column.texts.get(id).to_owned()).collect::<Vec<String>>()
+                };
+                let of_rows = found.as_ref().ok().map(|changed| {
+                    let cell = |id: u32| {
+                        let row = case.column.ids.iter().position(|&other| other == id).unwrap();
+                        changed.cell(row).unwrap().to_owned()
+                    };
+                    (0..texts.len() as u32).map(cell).collect::<Vec<String>>()
+                });
+                prop_assert_eq!(counted.as_ref().ok().map(of_texts), of_rows);
+            }
+            match found {
                 Ok(changed) => {
                     for (&before, &after) in case.column.ids.iter().zip(&changed.ids) {
                         prop_assert_eq!(before == NULL, after == NULL);

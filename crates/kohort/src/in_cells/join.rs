@@ -8,10 +8,9 @@ use crate::error::Error;
 use crate::memory::{Memory, Together};
 
 /// Groups of neighbouring cells, in each of which the requirement can be reached. A group may need more memory than a cell was
-/// planned for, but never much more.
+/// planned for, but never much more. `n_persons` are the persons of a cell, who have no rows elsewhere.
 pub(super) fn join_unreachable(
-    store: &CellStore<'_>,
-    n_cells: usize,
+    (store, n_cells, n_persons): (&CellStore<'_>, usize, &dyn Fn(usize) -> u64),
     whole: &Whole<'_>,
     (spec, requirements): (&Spec, &[Requirement]),
     memory: Memory,
@@ -27,8 +26,9 @@ pub(super) fn join_unreachable(
         let n_rows = n_rows_of(cells);
         let together = Together { n_rows: n_rows / 3 * 2, why: "cells in which the requirement can't be reached" };
         memory.check(&[together], n_rows_of_all, whole.table.columns.len())?;
-        if n_rows < u64::from(spec.k) || asks_for_k_alone {
-            return Ok(n_rows >= u64::from(spec.k));
+        let n_persons: u64 = cells.iter().map(|&cell| n_persons(cell)).sum();
+        if n_persons < u64::from(spec.k) || asks_for_k_alone {
+            return Ok(n_persons >= u64::from(spec.k));
         }
         Ok(can_stand(&store.table(cells, whole.table)?, whole, spec, requirements)?)
     };

@@ -6,7 +6,7 @@
 
 use kohort_model::report::{CellsReport, ColumnReport, CommonReport, OthersReport, Unnamed, ValueReport};
 use kohort_model::{Column, ColumnManifest, LabelsManifest, NULL, Role, Table, TableManifest};
-use kohort_verify::{Reading, ShownLabel};
+use kohort_verify::{Look, Reading, ShownLabel};
 
 /// How many cells are named per column.
 const MOST_VALUES: usize = 12;
@@ -39,15 +39,41 @@ impl Holders {
     }
 }
 
-pub(super) fn column_report(entry: &TableManifest, column: &Column, holders: &Holders, k: u64) -> ColumnReport {
-    let mut counts = vec![0u64; column.texts.len()];
-    let mut nulls = 0;
-    for &id in &column.ids {
-        match counts.get_mut(id as usize) {
-            Some(count) => *count += 1,
-            None => nulls += 1,
+/// The cells of a column, counted.
+pub(super) struct CountedCells {
+    /// The rows that hold each text, by its id.
+    of_texts: Vec<u64>,
+    nulls: u64,
+}
+
+impl CountedCells {
+    /// Counts the cells of a column that is in memory.
+    pub(super) fn of(column: &Column) -> Self {
+        let mut counted = CountedCells { of_texts: vec![0u64; column.texts.len()], nulls: 0 };
+        for &id in &column.ids {
+            match counted.of_texts.get_mut(id as usize) {
+                Some(count) => *count += 1,
+                None => counted.nulls += 1,
+            }
         }
+        counted
     }
+
+    /// From the number of nulls, and then of rows that hold each text.
+    pub(super) fn known(counts: &[u64]) -> Self {
+        let (nulls, of_texts) = counts.split_first().map_or((0, &[][..]), |(nulls, of_texts)| (*nulls, of_texts));
+        CountedCells { of_texts: of_texts.to_vec(), nulls }
+    }
+}
+
+pub(super) fn column_report(
+    entry: &TableManifest,
+    column: &Column,
+    counted: CountedCells,
+    holders: &Holders,
+    k: u64,
+) -> ColumnReport {
+    let CountedCells { of_texts: counts, nulls } = counted;
     let known = entry.columns.get(&column.name);
     let value_type = match known.map(|known| known.value_type.as_str()) {
         Some(ColumnManifest::OTHER_TYPE) => ColumnManifest::OTHER_TYPE,
@@ -88,7 +114,7 @@ pub(super) fn column_report(entry: &TableManifest, column: &Column, holders: &Ho
     }
     let n_named: u64 = values.iter().map(|value| value.rows).sum();
     let n_held = counts.iter().filter(|&&count| count > 0).count() as u64;
-    let others = OthersReport { values: n_held - values.len() as u64, rows: column.ids.len() as u64 - nulls - n_named };
+    let others = OthersReport { values: n_held - values.len() as u64, rows: counts.iter().sum::<u64>() - n_named };
     let role = known.map_or(column.role.word(), |known| match known.role.as_str() {
         ColumnManifest::LOWER_BOUND | ColumnManifest::UPPER_BOUND => column.role.word(),
         word => word,
@@ -133,6 +159,15 @@ fn cells_report(known: Option<&ColumnManifest>, column: &Column, counts: &[u64],
         } += count;
     }
     cells
+}
+
+/// A combination of cells that so many rows share, if at least `k` persons do. Persons must not be named by row.
+pub(super) fn common_look(look: &Look, holders: &Holders, k: u64) -> Option<CommonReport> {
+    let is_shared = match holders {
+        Holders::RowsEach | Holders::WholeClasses => look.n_rows >= k,
+        Holders::Unknown | Holders::Named(_) => false,
+    };
+    is_shared.then(|| CommonReport { cells: look.cells.clone(), rows: look.n_rows })
 }
 
 /// A combination of cells, if at least `k` persons share it.

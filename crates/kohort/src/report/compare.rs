@@ -7,7 +7,7 @@ use kohort_io::DOCUMENTS;
 use kohort_model::Table;
 use serde_json::Value;
 
-use super::Documents;
+use super::{Documents, ReleasedRows};
 use crate::error::{Error, Report};
 use crate::verification::Verification;
 
@@ -23,6 +23,7 @@ pub(crate) fn check_documents(
     release: &Path,
     verification: &Verification,
     tables: &[Table],
+    rows: ReleasedRows<'_>,
 ) -> Result<DocumentFindings, Error> {
     let mut found = DocumentFindings::default();
     let written = written_documents(release)?;
@@ -40,7 +41,7 @@ pub(crate) fn check_documents(
         ));
         return Ok(found);
     }
-    let expected = Documents::of(verification, tables)?;
+    let expected = Documents::of_rows(verification, tables, rows)?;
     for (name, text) in written {
         let Some((_, expected)) = expected.files.iter().find(|(known, _)| *known == name) else { continue };
         if let Some(place) = difference(&text, expected.as_bytes()) {
@@ -65,7 +66,7 @@ pub(crate) fn written_documents(release: &Path) -> Result<Vec<(&'static str, Vec
     Ok(written)
 }
 
-/// Says that the documents of a release can't be compared, because its rows may not fit into memory; `None` without documents.
+/// Says that the documents of a release can't be compared, because its columns don't fit into memory; `None` without documents.
 pub(crate) fn not_compared_in_parts(release: &Path) -> Result<Option<String>, Error> {
     let names: Vec<String> = written_documents(release)?.into_iter().map(|(name, _)| name.to_owned()).collect();
     let text = || format!("{} can't be compared in parts; verify without a limit on memory", names.join(", "));

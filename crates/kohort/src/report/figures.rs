@@ -3,24 +3,42 @@
 use kohort_model::report::{
     CountedIn, ReleaseKind, ReleaseReport, ReportedRelease, SuppressionReport, TableReport, VerificationReport,
 };
-use kohort_model::{Manifest, Role, Table, TableManifest};
-use kohort_verify::{common_looks, persons_of_rows};
+use kohort_model::{Column, Manifest, Role, Table, TableManifest};
+use kohort_verify::{Look, common_looks, persons_of_rows};
 
 use super::answers::answers;
-use super::columns::{Holders, column_report, common_report};
+use super::columns::{CountedCells, Holders, column_report, common_look, common_report};
 use super::readers::readers;
 use crate::error::{Error, violation_reports};
 use crate::manifest::released_links;
 use crate::verification::Verification;
 
 /// How many combinations of cells are named per table.
-const MOST_COMMON: usize = 10;
+pub(crate) const MOST_COMMON: usize = 10;
+
+/// Where the rows of a release are.
+#[derive(Clone, Copy)]
+pub(crate) enum ReleasedRows<'a> {
+    /// In its tables.
+    InMemory,
+    /// In a file. Its only table has a row for each text, and the rows of the file were counted.
+    Counted {
+        /// For each column the number of nulls, and then of rows that hold each text.
+        counts: &'a [Vec<u64>],
+        /// The largest groups of rows that look the same, at most [`MOST_COMMON`].
+        looks: &'a [Look],
+    },
+}
 
 /// The report of a release that was counted. `tables` are its tables.
 ///
 /// # Errors
 /// If its tables don't join, which the verification would have found.
-pub(super) fn figures(verification: &Verification, tables: &[Table]) -> Result<ReleaseReport, Error> {
+pub(super) fn figures(
+    verification: &Verification,
+    tables: &[Table],
+    rows: ReleasedRows<'_>,
+) -> Result<ReleaseReport, Error> {
     let Verification { manifest, findings, verdict, not_counted, claims, .. } = verification;
     let kind = kind_of(manifest);
     let readers = readers(manifest, findings, kind, tables);
@@ -32,7 +50,7 @@ pub(super) fn figures(verification: &Verification, tables: &[Table]) -> Result<R
         .iter()
         .zip(tables)
         .zip(&persons)
-        .map(|((entry, table), holders)| table_report(entry, table, holders, k))
+        .map(|((entry, table), holders)| table_report(entry, table, rows, holders, k))
         .collect();
     let cells = || table_reports.iter().flat_map(|table| &table.columns).filter_map(|column| column.cells);
     let share = manifest.persons.suppressed as f64 / (manifest.persons.n_in.max(1)) as f64;
@@ -126,11 +144,28 @@ fn persons(
     Ok(tables.iter().map(holders).collect())
 }
 
-fn table_report(entry: &TableManifest, table: &Table, holders: &Holders, k: u64) -> TableReport {
-    let columns = table.columns.iter().map(|column| column_report(entry, column, holders, k)).collect();
-    let quasi = table.with_role(Role::Quasi);
-    let looks = common_looks(table, &quasi, MOST_COMMON);
-    let common = looks.iter().filter_map(|rows| common_report(table, &quasi, rows, holders, k)).collect();
+fn table_report(
+    entry: &TableManifest,
+    table: &Table,
+    rows: ReleasedRows<'_>,
+    holders: &Holders,
+    k: u64,
+) -> TableReport {
+    let counted = |position: usize, column: &Column| match rows {
+        ReleasedRows::InMemory => CountedCells::of(column),
+        ReleasedRows::Counted { counts, .. } => CountedCells::known(&counts[position]),
+    };
+    let columns = table.columns.iter().enumerate();
+    let columns =
+        columns.map(|(position, column)| column_report(entry, column, counted(position, column), holders, k)).collect();
+    let common = match rows {
+        ReleasedRows::InMemory => {
+            let quasi = table.with_role(Role::Quasi);
+            let looks = common_looks(table, &quasi, MOST_COMMON);
+            looks.iter().filter_map(|rows| common_report(table, &quasi, rows, holders, k)).collect()
+        }
+        ReleasedRows::Counted { looks, .. } => looks.iter().filter_map(|look| common_look(look, holders, k)).collect(),
+    };
     TableReport {
         name: entry.name.clone(),
         file: entry.file.clone(),

@@ -47,14 +47,14 @@ impl Keys {
         Keys(RandomState::new(), RandomState::new())
     }
 
-    /// The sum of a table's rows.
-    pub(super) fn sum_of_table(&self, table: &Table) -> RowSum {
+    /// The sum of a table's rows. If they belong to persons of these numbers, the numbers are parts of the rows.
+    pub(super) fn sum_of_table(&self, table: &Table, persons: Option<&[u32]>) -> RowSum {
         let columns = table.columns.iter().map(|column| self.column(&column.texts, &column.ids, None));
-        sum(table.n_rows, &columns.collect::<Vec<_>>())
+        self.sum(table.n_rows, &columns.collect::<Vec<_>>(), persons)
     }
 
-    /// The sum of released rows, as readers see them.
-    pub(super) fn sum_of_release(&self, released: &ReleasedTable, private: &Table) -> RowSum {
+    /// The sum of released rows, as readers see them, each with the number of its person.
+    pub(super) fn sum_of_release(&self, released: &ReleasedTable, private: &Table, persons: Option<&[u32]>) -> RowSum {
         let columns = released.columns.iter().map(|column| match &column.cells {
             Cells::Recoded { labels, ids } => self.column(labels, ids, None),
             Cells::Copied => {
@@ -64,7 +64,12 @@ impl Keys {
             // Numbers have no texts. A release of one table has none, because no other table points to it.
             Cells::Surrogate { ids } => self.column(&Texts::new(), ids, None),
         });
-        sum(released.rows.len(), &columns.collect::<Vec<_>>())
+        self.sum(released.rows.len(), &columns.collect::<Vec<_>>(), persons)
+    }
+
+    /// The hash of a text.
+    pub(super) fn of_text(&self, text: &str) -> u128 {
+        u128::from(self.0.hash_one(text)) << 64 | u128::from(self.1.hash_one(text))
     }
 
     fn column<'a>(&self, texts: &Texts, ids: &'a [u32], rows: Option<&'a [u32]>) -> HashedColumn<'a> {
@@ -77,16 +82,17 @@ impl Keys {
             rows,
         }
     }
-}
-
-fn sum(n_rows: usize, columns: &[HashedColumn<'_>]) -> RowSum {
-    /// An odd number whose bits are those of the golden ratio.
-    const SPREAD: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
-    let of_row = |row: usize| {
-        let mixed =
-            columns.iter().fold(SPREAD, |hash, column| (hash ^ column.get(row)).wrapping_mul(SPREAD).rotate_left(53));
-        (mixed ^ mixed >> 64).wrapping_mul(SPREAD)
-    };
-    let rows = (0..n_rows).into_par_iter().with_min_len(1 << 12);
-    RowSum { n_rows: n_rows as u64, sum: rows.map(of_row).reduce(|| 0, u128::wrapping_add) }
+    fn sum(&self, n_rows: usize, columns: &[HashedColumn<'_>], persons: Option<&[u32]>) -> RowSum {
+        /// An odd number whose bits are those of the golden ratio.
+        const SPREAD: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
+        let of_person = |number: u32| u128::from(self.0.hash_one(number)) << 64 | u128::from(self.1.hash_one(number));
+        let of_row = |row: usize| {
+            let cells = columns.iter().map(|column| column.get(row));
+            let cells = cells.chain(persons.map(|persons| of_person(persons[row])));
+            let mixed = cells.fold(SPREAD, |hash, cell| (hash ^ cell).wrapping_mul(SPREAD).rotate_left(53));
+            (mixed ^ mixed >> 64).wrapping_mul(SPREAD)
+        };
+        let rows = (0..n_rows).into_par_iter().with_min_len(1 << 12);
+        RowSum { n_rows: n_rows as u64, sum: rows.map(of_row).reduce(|| 0, u128::wrapping_add) }
+    }
 }

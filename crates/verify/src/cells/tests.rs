@@ -65,8 +65,8 @@ fn verify(
     }
     let mut verifier = verifier.into_file()?;
     let file = written(file);
-    verifier.count_values(&file)?;
-    verifier.count_classes(&file)?;
+    verifier.count_values(&file, None)?;
+    verifier.count_classes(&file, None)?;
     verifier.finish()
 }
 
@@ -99,9 +99,9 @@ fn classes_may_come_in_pieces_of_the_file() {
         let cells = |column: &Column| Column { ids: column.ids[rows.clone()].to_vec(), ..column.clone() };
         Table { columns: file.columns.iter().map(cells).collect(), n_rows: rows.len(), ..file.clone() }
     };
-    (0..8).for_each(|row| verifier.count_values(&part(row..row + 1)).unwrap());
-    verifier.count_classes(&part(0..4)).unwrap();
-    verifier.count_classes(&part(4..8)).unwrap();
+    (0..8).for_each(|row| verifier.count_values(&part(row..row + 1), None).unwrap());
+    verifier.count_classes(&part(0..4), None).unwrap();
+    verifier.count_classes(&part(4..8), None).unwrap();
     assert_eq!(verifier.finish().unwrap(), whole);
 }
 
@@ -156,4 +156,60 @@ fn too_many_persons_left_out_of_all_cells_are_refused() {
     verifier.verify_cell(released(&OLD, "[60,65]"), &private(&OLD)).unwrap();
     let refused = verifier.into_file().unwrap_err().0;
     assert_eq!(refused, [Violation::TooManySuppressed { n: 2, n_persons: 8, limit: 0.2 }]);
+}
+
+/// Rows with the person of each.
+fn of_persons(rows: &[Row], persons: &[&str]) -> Table {
+    let mut table = private(rows);
+    table.columns.push(Column::from_cells("id", Role::Key, persons.iter().copied().map(Some)));
+    table.person = Some(2);
+    table
+}
+
+/// Verifies two cells of persons, whose rows of the file belong to `of_file`.
+fn verify_persons(k: u32, young: [&str; 4], old: [&str; 4], of_file: [u32; 8]) -> Result<Findings, Violations> {
+    let asked = [Requirement::K(k), Requirement::DistinctL { column: "ill".to_owned(), l: 3 }];
+    let mut verifier = CellsVerifier::new(&asked, SuppressionLimit::NOBODY);
+    for (rows, persons, label) in [(&YOUNG, young, "[20,25]"), (&OLD, old, "[60,65]")] {
+        let cell = of_persons(rows, &persons);
+        verifier.note_read(&cell);
+        verifier.verify_cell(released(rows, label), &cell)?;
+    }
+    let mut verifier = verifier.into_file()?;
+    let file = written(&file());
+    verifier.count_values(&file, Some(&of_file))?;
+    verifier.count_classes(&file, Some(&of_file))?;
+    verifier.finish()
+}
+
+/// The file has the rows of the first cell in reverse.
+const OF_FILE: [u32; 8] = [2, 1, 0, 0, 3, 3, 4, 5];
+
+#[test]
+fn persons_with_several_rows_are_counted_once_where_the_file_does_not_name_them() {
+    let (young, old) = (["a", "a", "b", "c"], ["d", "d", "e", "f"]);
+    let found = verify_persons(3, young, old, OF_FILE).unwrap();
+    let mut table = written(&file());
+    (table.columns[0].role, table.columns[1].role) = (Role::Quasi, Role::Sensitive);
+    let names = ["c", "b", "a", "a", "d", "d", "e", "f"];
+    table.columns.push(Column::from_cells("id", Role::Key, names.map(Some)));
+    table.person = Some(2);
+    let asked = [Requirement::K(3), Requirement::DistinctL { column: "ill".to_owned(), l: 3 }];
+    let expected = measure(&table, &[0], &[1], &asked).unwrap();
+    assert_eq!(found, Findings { suppressed: Some(Suppressed::default()), ..expected });
+    assert_eq!((found.k, found.persons, found.rows), (3, 6, 8));
+    let too_few = verify_persons(4, young, old, OF_FILE).unwrap_err().0;
+    assert!(matches!(too_few[..], [Violation::Unmet { class_size: 3, .. }]));
+}
+
+#[test]
+fn a_person_in_two_cells_or_with_rows_of_another_is_noticed() {
+    let young = ["a", "a", "b", "c"];
+    let twice = verify_persons(2, young, ["d", "d", "e", "a"], OF_FILE).unwrap_err().0;
+    assert_eq!(twice, [Violation::PersonInTwoCells { n: 1 }]);
+    // As if the two rows of one person belonged to two.
+    let exchanged = verify_persons(2, young, ["d", "d", "e", "f"], [2, 1, 0, 1, 3, 3, 4, 5]).unwrap_err().0;
+    assert_eq!(exchanged, [Violation::OtherRowsWritten]);
+    let unknown = verify_persons(2, young, ["d", "d", "e", "f"], [2, 1, 0, 0, 3, 3, 4, 6]).unwrap_err().0;
+    assert_eq!(unknown, [Violation::OtherRowsWritten]);
 }
