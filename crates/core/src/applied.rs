@@ -5,9 +5,9 @@
 //! is shown satisfies the requirements with the new persons alone, so nothing depends on who is in the earlier release. A person
 //! leaves with all rows. The order of rows changes nothing.
 //! # Method
-//! Each row goes to the class of least loss around it. While some class does not satisfy the requirements, the smallest half of
-//! such classes is given up: their rows go to the next class around them that is still open, and persons of whom some row finds
-//! none are left out.
+//! Each row goes to the class of least loss around it. While some class does not satisfy the requirements, the half of such classes
+//! that lose least is given up: their rows go to the next class around them that is still open, and persons of whom some row finds
+//! none are left out. Classes of more loss stay open longer, because they can take in the rows of others.
 //! # Deviations
 //! Intervals of a tree count the leaves of the new table, ranges are as wide as their labels say.
 //! # Cost
@@ -58,13 +58,14 @@ pub fn apply_classes(
     let earlier = EarlierClasses::read(&encoded, &widened.columns, &shown, earlier.n_rows);
     let all: Vec<u32> = (0..table.n_rows as u32).collect();
     let rows = encoded.fold(&all);
-    let around = earlier.around(&rows, &encoded.domains);
+    let losses = earlier.losses(&encoded.domains);
+    let around = earlier.around(&rows, &encoded.domains, &losses);
     stop_if_cancelled(progress)?;
 
     let everybody = Rules::compile(table, requirements, &all)?;
     let n_in = n_persons(&everybody, &all);
     progress.begin("apply", 0);
-    let members = assign(table, requirements, &rows, &around, earlier.len(), progress)?;
+    let members = assign(table, requirements, (&rows, &around), &losses, progress)?;
     let kept: Vec<u32> = members.iter().flatten().copied().collect();
     if kept.is_empty() {
         return Err(AnonymizeError::NobodyFits { persons: n_in });
@@ -159,8 +160,19 @@ impl EarlierClasses {
         &self.intervals[class * self.n_columns..][..self.n_columns]
     }
 
+    /// What a row loses in each class.
+    fn losses(&self, domains: &[Domain]) -> Vec<f64> {
+        let loss = |class: usize| {
+            let width = |(domain, interval): (&Domain, &Option<(u32, u32)>)| {
+                interval.map_or(1.0, |(lo, hi)| domain.width(lo, hi))
+            };
+            domains.iter().zip(self.intervals(class)).map(width).sum()
+        };
+        (0..self.len()).map(loss).collect()
+    }
+
     /// For each folded row the classes that cover it, the one of least loss first.
-    fn around(&self, rows: &Rows, domains: &[Domain]) -> Vec<Vec<u32>> {
+    fn around(&self, rows: &Rows, domains: &[Domain], losses: &[f64]) -> Vec<Vec<u32>> {
         let usable: Vec<u32> = (0..self.len() as u32)
             .filter(|&class| self.intervals(class as usize).iter().all(Option::is_some))
             .collect();
@@ -174,15 +186,6 @@ impl EarlierClasses {
             let (lo, hi) = interval(class, first);
             by_code[lo as usize..=hi as usize].iter_mut().for_each(|classes| classes.push(class));
         }
-        let losses: Vec<f64> = (0..self.len() as u32)
-            .map(|class| {
-                let width = |(column, domain): (usize, &Domain)| {
-                    let (lo, hi) = interval(class, column);
-                    if lo > hi { 1.0 } else { domain.width(lo, hi) }
-                };
-                domains.iter().enumerate().map(width).sum()
-            })
-            .collect();
         let of_row = |row: usize| {
             let cells = rows.cells(row as u32);
             let covers = |&&class: &&u32| {
@@ -235,11 +238,11 @@ fn intervals(column: &Column, domain: &Domain, labels: &Texts) -> Vec<Option<(u3
 fn assign(
     table: &Table,
     requirements: &[Requirement],
-    rows: &Rows,
-    around: &[Vec<u32>],
-    n_classes: usize,
+    (rows, around): (&Rows, &[Vec<u32>]),
+    losses: &[f64],
     progress: &dyn Progress,
 ) -> Result<Vec<Vec<u32>>, AnonymizeError> {
+    let n_classes = losses.len();
     let mut fold_of_row = vec![0u32; table.n_rows];
     for fold in 0..rows.len() as u32 {
         rows.members(fold).iter().for_each(|&row| fold_of_row[row as usize] = fold);
@@ -262,19 +265,19 @@ fn assign(
         // Shares are those of the persons who are still there.
         let rules = Rules::compile(table, requirements, &kept)?;
         let mut tally = Tally::new(&rules);
-        let mut failing: Vec<(u64, u32)> = Vec::new();
+        let mut failing: Vec<u32> = Vec::new();
         for (class, members) in (0..).zip(&members).filter(|(_, members)| !members.is_empty()) {
             tally.recount(members.iter().copied());
             if !tally.stands() {
-                failing.push((tally.n_persons(), class));
+                failing.push(class);
             }
         }
         if failing.is_empty() {
             return Ok(members);
         }
-        failing.sort_unstable();
+        failing.sort_by(|&a, &b| losses[a as usize].total_cmp(&losses[b as usize]).then(a.cmp(&b)));
         let n_given_up = failing.len().div_ceil(2);
-        failing.iter().take(n_given_up).for_each(|&(_, class)| is_open[class as usize] = false);
+        failing.iter().take(n_given_up).for_each(|&class| is_open[class as usize] = false);
     }
 }
 

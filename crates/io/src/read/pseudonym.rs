@@ -110,7 +110,8 @@ fn read_key(path: &Path) -> Result<Vec<u8>, KeyFault> {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;

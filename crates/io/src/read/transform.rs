@@ -351,7 +351,13 @@ mod tests {
                         Column::from_cells("c", Role::Quasi, texts.iter().map(Option::as_deref)).typed(value_type);
                     let is_date = value_type == ValueType::Date;
                     let round = round.filter(|_| !is_date).map(str::to_owned);
-                    let transform = Transform { round, truncate: truncate.filter(|_| is_date), top, bottom };
+                    let transform = Transform {
+                        round,
+                        truncate: truncate.filter(|_| is_date),
+                        top,
+                        bottom,
+                        ..Transform::default()
+                    };
                     let persons = persons.map(|mut persons| {
                         persons.truncate(cells.len());
                         persons
