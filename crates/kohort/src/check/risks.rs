@@ -84,7 +84,7 @@ impl Check {
         let (message, hint) = if let Some(person) = &self.person {
             let message =
                 format!("rows can't be scored by unique sets of columns if persons, named by '{person}', have several");
-            (message, "check a table with one row per person, without --person")
+            (message, "check a table with one row per person")
         } else if !(2..=64).contains(&n_columns) {
             (
                 format!("unique sets of columns can't be searched in {n_columns} quasi columns"),

@@ -304,7 +304,7 @@ mod tests {
         for text in ["age:0", "age:-5", "age:wide", "age:"] {
             assert!(GroupBy::parse(text).is_err(), "{text}");
         }
-        let text = Column::from_cells("c", Role::Quasi, [Some("a")].into_iter());
+        let text = Column::from_cells("c", Role::Quasi, [Some("a")]);
         assert!(GroupBy::parse("c:10").unwrap().groups(&text, None).is_err());
         let number = text.typed(ValueType::Integer);
         assert!(GroupBy::parse("c").unwrap().groups(&number, None).is_err());

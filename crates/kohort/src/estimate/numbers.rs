@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn columns_of_words_have_no_numbers() {
-        let column = Column::from_cells("c", Role::Sensitive, [Some("1"), Some("flu")].into_iter());
+        let column = Column::from_cells("c", Role::Sensitive, [Some("1"), Some("flu")]);
         assert_eq!(numbers(&column), None);
     }
 }

@@ -64,7 +64,7 @@ pub(super) fn costs(job: &Job, progress: &dyn Progress) -> Result<CostsReport, E
     };
     if let Some(what) = what {
         let message = format!("what columns and requirements cost is not available with {what} in this version");
-        return Err(Error::input(message, "leave --costs out"));
+        return Err(Error::input(message, "ask for no costs"));
     }
     let private = match spec.links_rows() {
         true => Private::Many(load_tables(job.sources(), spec, progress)?),

@@ -56,7 +56,7 @@ pub(super) fn accuracy(job: &Job, target: &str, progress: &dyn Progress) -> Resu
 
 fn refused(what: &str) -> Error {
     let message = format!("the accuracy of a prediction is not available for {what} in this version");
-    Error::input(message, "leave --target out")
+    Error::input(message, "ask for no target column")
 }
 
 /// A column with its bins.
