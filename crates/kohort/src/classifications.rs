@@ -85,8 +85,13 @@ fn icd_10(code: &str) -> Option<Vec<String>> {
         return None;
     }
     let holds = |range: &str| range.split_once('-').is_some_and(|(first, last)| first <= category && category <= last);
-    let of_chapter = |(chapter, _): &&(&str, &str)| chapter.split_once(' ').is_some_and(|(_, range)| holds(range));
-    let (chapter, blocks) = ICD_10.iter().find(of_chapter)?;
+    // Editions of countries have codes before and behind the WHO's ranges, such as V00, D49 and Y99.
+    let first = |chapter: &str| -> Option<String> {
+        let (_, range) = chapter.split_once(' ')?;
+        Some(range.get(..3)?.replace("01", "00"))
+    };
+    let begins_before = ICD_10.iter().filter(|(chapter, _)| first(chapter).is_some_and(|first| *first <= *category));
+    let (chapter, blocks) = begins_before.max_by_key(|(chapter, _)| first(chapter))?;
     let block = blocks.split(' ').find(|block| holds(block));
     Some(
         [Some(format!("{category}.-")), block.map(str::to_owned), Some((*chapter).to_owned())]
@@ -203,11 +208,14 @@ mod tests {
 
     #[test]
     fn codes_of_diseases_are_below_category_block_and_chapter() {
-        let values = ["E11", "e11.9", "E119", "C50.1", "T98", "A99", "D49", "U07.1"];
+        let values = ["E11", "e11.9", "E119", "C50.1", "T98", "A99", "D49", "V00", "U07.1"];
         let of = |value| path(Classification::Icd10, &values, value);
         assert_eq!(of("E11"), ["E11", "E11.-", "E10-E14", "IV E00-E90", "*"]);
         assert_eq!(of("e11.9"), ["e11.9", "E11.-", "E10-E14", "IV E00-E90", "*"]);
         assert_eq!(of("C50.1"), ["C50.1", "C50.-", "C50-C50", "II C00-D48", "*"]);
+        assert_eq!(of("D49"), ["D49", "D49.-", "II C00-D48", "*"]);
+        assert_eq!(of("V00"), ["V00", "V00.-", "XX V01-Y98", "*"]);
+        assert_eq!(of("T98"), ["T98", "T98.-", "T90-T98", "XIX S00-T98", "*"]);
         assert_eq!(of("U07.1"), ["U07.1", "U07.-", "U00-U49", "XXII U00-U99", "*"]);
     }
 
