@@ -7,6 +7,7 @@
 //! | [`source`] | where private rows come from |
 //! | [`assemble`] | makes a verified block of private rows and their classes |
 //! | [`pieces`] | the classes that leave together |
+//! | [`sizes`] | labels and sizes of classes, for queries that want nothing else |
 //! | [`totals`] | what views show that answer only aggregates |
 //! | [`exec`] | the operator that hands verified blocks to a query |
 //! | [`point`] | a few classes, without a plan |
@@ -20,6 +21,7 @@ pub(super) mod labels;
 mod pieces;
 pub(super) mod plan;
 pub(super) mod point;
+mod sizes;
 pub(super) mod source;
 pub(super) mod totals;
 pub(super) mod trace;

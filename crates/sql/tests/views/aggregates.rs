@@ -101,7 +101,10 @@ fn condition(chance: &mut Chance, depth: u64) -> String {
 
 /// A statement that asks many questions, each in a column of its own.
 fn many_questions(chance: &mut Chance) -> String {
-    let sum = |_| format!("sum({}) FILTER (WHERE {})", chance.one_of(&["number", "fee"]), condition(chance, 2));
+    let sum = |place| {
+        let column = chance.one_of(&["number", "fee"]);
+        format!("sum({column}) FILTER (WHERE {}) AS s{place}", condition(chance, 2))
+    };
     let sums: Vec<String> = (0..40).map(sum).collect();
     format!("SELECT {} FROM seen WHERE {}", sums.join(", "), condition(chance, 1))
 }

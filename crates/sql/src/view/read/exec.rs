@@ -233,6 +233,18 @@ impl Output {
     }
 }
 
+impl Output {
+    /// The labels of a piece as batches.
+    fn batches_of_labels(&self, piece: &Chosen, read: &ViewRead) -> Result<Vec<RecordBatch>> {
+        let _timer = self.metrics.elapsed_compute().timer();
+        let labels = read.labels_of_classes(piece, &self.projection, Arc::clone(&self.schema))?;
+        self.metrics.record_output(labels.num_rows());
+        let starts = (0..labels.num_rows()).step_by(self.n_rows_per_batch);
+        let length = |start: usize| self.n_rows_per_batch.min(labels.num_rows() - start);
+        Ok(starts.map(|start| labels.slice(start, length(start))).collect())
+    }
+}
+
 /// A view that is being read, piece by piece.
 struct ReadSteps {
     read: Arc<ViewRead>,
@@ -261,6 +273,13 @@ impl ReadSteps {
         let Some(piece) = self.pieces.as_mut().and_then(VecDeque::pop_front) else { return Ok(None) };
         let is_last = self.pieces.as_ref().is_none_or(VecDeque::is_empty);
         let read = Arc::clone(&self.read);
+        if read.needs_no_rows(&self.output.projection) {
+            let batches = self.output.batches_of_labels(&piece, &read)?;
+            if is_last {
+                self.reads = None;
+            }
+            return Ok(Some((batches.into_iter().map(Ok).collect(), self)));
+        }
         let rows = read.rows(&piece).await?;
         // Codes, cells and labels together are about as large again as the rows.
         self.memory.try_resize(2 * rows.get_array_memory_size())?;
