@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use kohort_core::audiences::{Losses, Savings};
 use kohort_io::{JoinedBy, WrittenFile};
-use kohort_model::spec::{ColumnSpec, RegisterMethod};
+use kohort_model::spec::{ColumnSpec, LossObjective, RegisterMethod};
 use kohort_model::{
     Achieved, AchievedCoalition, AchievedLearned, AchievedSensitive, Audience, AudienceManifest, Audiences,
     BeforeAfter, BoundManifest, Coalition, CoalitionManifest, Distance, JoinManifest, LinkManifest, LinkMeaning, Loss,
@@ -92,6 +92,8 @@ impl Facts {
             kohort: env!("CARGO_PKG_VERSION").to_owned(),
             algorithm: self.algorithm.to_owned(),
             effort: Some(spec.effort).filter(|&effort| effort != 1),
+            objective: (spec.objective != LossObjective::Lm).then(|| spec.objective.word().into_owned()),
+            weights: spec.weights().map(|(_, column)| (column.name.clone(), column.weight)).collect(),
             order: spec.order,
             requirement: requirement(spec),
             achieved: achieved(found),
