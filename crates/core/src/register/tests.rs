@@ -177,7 +177,8 @@ fn one_far_register_row_does_not_change_what_others_lose() {
             spec.register.release = release;
             let [near, far] = [&near, &far].map(|case| run(case, &spec, 1).unwrap().anonymized.loss);
             for (name, lm) in &far.columns {
-                let limit = near.columns[name] + 0.15;
+                // Only those lose everything who share a class with the far person.
+                let limit = near.columns[name] + 0.25;
                 assert!(*lm <= limit, "{release:?} {method:?} {name}: {lm} instead of {}", near.columns[name]);
             }
         }
