@@ -17,7 +17,7 @@ pub use plan::CellPlan;
 
 use std::collections::BTreeMap;
 
-use kohort_model::{Loss, Persons, Progress, Requirement, Role, Spec, Table};
+use kohort_model::{Loss, Note, Persons, Progress, Requirement, Role, Spec, Table};
 
 use crate::encode::{Domain, Encoded};
 use crate::partition::Unreachable;
@@ -117,6 +117,9 @@ impl JoinedLoss {
             uncertainty_penalty: self.widths,
             k_deviation: squares - self.needed,
             columns: self.columns.iter().map(|(name, sum)| (name.clone(), sum / n_rows)).collect(),
+            // A cell does not know how values are spread in the whole table.
+            rank: None,
+            entropy: None,
         }
     }
 }
@@ -145,7 +148,10 @@ pub fn anonymize_cell(
 ) -> Result<AnonymizedCell, AnonymizeError> {
     let encoded = Encoded::of_part(cell, *whole, &whole.quasi()?)?;
     let classified = classify(cell, &encoded, spec, requirements, &[], progress)?;
-    let Classified { rows, rules, classes, shown, persons, algorithm, notes } = classified;
+    let Classified { rows, rules, classes, shown, persons, algorithm, mut notes } = classified;
+    if spec.has_objective() {
+        notes.push(Note::ObjectiveInCells);
+    }
     let recoding = Recoding { table: cell, encoded: &encoded, rows: &rows, classes: &classes, shown: &shown };
     let labelled = |(column, domain): (usize, &Domain)| {
         let mut intervals: Vec<(u32, u32)> = (0..shown.len()).map(|class| shown.interval(class, column)).collect();

@@ -1,6 +1,7 @@
 //! From dictionary columns to codes: each quasi column gets a [`Domain`], each row one code per column.
 
 pub(crate) mod bounds;
+mod costs;
 mod domain;
 mod pack;
 mod rows;
@@ -13,10 +14,11 @@ pub use rows::Rows;
 pub use tree::{Tree, WithNull};
 pub(crate) use widths::Widths;
 
-use kohort_model::{NULL, Table};
+use kohort_model::{NULL, Spec, Table};
 use rayon::prelude::*;
 
 use crate::cells::Whole;
+use costs::Costs;
 
 /// The quasi columns of a table, encoded.
 #[derive(Debug)]
@@ -49,6 +51,39 @@ impl<'t> Encoded<'t> {
     /// If a text is not of its column's type or not in its hierarchy.
     pub(crate) fn of_part(part: &'t Table, whole: Whole<'t>, columns: &[usize]) -> Result<Encoded<'t>, ForeignValues> {
         Ok(Encoded { table: part, whole: Some(whole), ..Encoded::new(whole.table, columns)? })
+    }
+
+    /// The same columns, in which partitioners minimize the loss that the spec asks for.
+    pub(crate) fn minimizing(mut self, spec: &Spec) -> Encoded<'t> {
+        if spec.has_objective() {
+            let costs = costs::asked(&self, self.table, spec);
+            self.domains =
+                self.domains.into_iter().zip(costs).map(|(domain, costs)| domain.with_costs(costs)).collect();
+        }
+        self
+    }
+
+    /// The same columns, in which cells of numbers and dates cost their width over this share of the column's range, but no more
+    /// than 1.
+    pub(crate) fn relative_to(mut self, shares: &[f64]) -> Encoded<'t> {
+        let relative = |(domain, &share): (Domain, &f64)| match domain.tree() {
+            None if share > 0.0 && share < 1.0 => domain.with_costs(Costs::relative_to(share)),
+            _ => domain,
+        };
+        self.domains = self.domains.into_iter().zip(shares).map(relative).collect();
+        self
+    }
+
+    /// For each code of a column, the number of rows with a smaller code, and at the end the number of all rows.
+    pub(crate) fn rows_before(&self, column: usize) -> Vec<u64> {
+        let mut before = vec![0; self.domains[column].n_codes() as usize + 1];
+        for &id in &self.table.columns[self.columns[column]].ids {
+            before[self.code_of(column, id) as usize + 1] += 1;
+        }
+        for code in 1..before.len() {
+            before[code] += before[code - 1];
+        }
+        before
     }
 
     /// The table that this one is a part of, if it is.

@@ -271,6 +271,11 @@ pub fn anonymize(
     }
     progress.begin("encode", 0);
     let encoded = Encoded::new(table, &quasi)?;
+    let encoded = match spec.algorithm {
+        // These choose whole levels, by measures of their own.
+        Algorithm::Datafly | Algorithm::FullDomain => encoded,
+        _ => encoded.minimizing(spec),
+    };
     let classified = classify(table, &encoded, spec, requirements, &[], progress)?;
     let Classified { rows, rules, classes, shown, persons, algorithm, notes } = classified;
     let recoding = Recoding { table, encoded: &encoded, rows: &rows, classes: &classes, shown: &shown };

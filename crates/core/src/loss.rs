@@ -7,11 +7,14 @@
 //! | DM `[BA05]` | sum of squared class sizes, plus the table's size for each suppressed person |
 //! | average class | persons over classes |
 //! | uncertainty penalty `[PTL+08]` | sum over rows and columns of the cell's width over the column's range, categories in their order |
+//! | rank | mean over all quasi cells of the share of all rows whose value lies in the cell, 0 for a value |
+//! | entropy `[GT09]` | mean over columns of the sum of log(rows that the cell may stand for / rows with the value), over the most it can be |
 //! | k-deviation `[EPS+12]` | sum over persons of the size of their class less the k they need |
 //!
 //! Suppressed cells lose 1 each. Sizes are persons; LM, NCP and the uncertainty penalty count rows.
 
 mod labels;
+mod spread;
 
 use std::collections::BTreeMap;
 
@@ -53,7 +56,7 @@ pub fn measure(recoding: &Recoding<'_>, rules: &Rules, persons: Persons) -> Loss
                 let n_rows = members.len() as f64;
                 for (column, domain) in encoded.domains.iter().enumerate() {
                     let (lo, hi) = shown.interval(class, column);
-                    part.lm[column] += domain.width(lo, hi) * n_rows;
+                    part.lm[column] += domain.lm(lo, hi) * n_rows;
                     part.ncp += domain.leaf_share(lo, hi) * n_rows;
                 }
                 part.n_rows += members.len() as u64;
@@ -84,7 +87,9 @@ pub fn measure(recoding: &Recoding<'_>, rules: &Rules, persons: Persons) -> Loss
         deviation: sum(|part| part.deviation),
     };
     let shares = sum(|part| part.ncp) + suppressed * n_columns as f64;
-    TableLoss { n_rows, columns: (0..n_columns).map(column).collect(), shares, persons }.alone()
+    let loss = TableLoss { n_rows, columns: (0..n_columns).map(column).collect(), shares, persons }.alone();
+    let spread = spread::measure(recoding);
+    Loss { rank: Some(spread.rank), entropy: Some(spread.entropy), ..loss }
 }
 
 /// What one table loses, as sums that can be added.
@@ -147,5 +152,7 @@ fn finish(losses: &[&TableLoss], persons: &[PersonLoss], columns: BTreeMap<Strin
         uncertainty_penalty: widths,
         k_deviation: of_persons(|sum| sum.deviation),
         columns,
+        rank: None,
+        entropy: None,
     }
 }

@@ -20,7 +20,8 @@
 //! hidden, a class then lacks a row, which tells that somebody in it is private; so shares count those who were left
 //! out in every class. If presence is public, two more rules apply. Refinement replaces the direct method if the plain
 //! release has a lower reported NCP, so that no more is lost than without the register. The direct method replaces
-//! refinement if there is no plain release.
+//! refinement if there is no plain release. The method `auto` runs both and takes what loses less: private rows, by reported
+//! NCP, or everybody if presence is hidden, because a choice by private rows would tell something about them.
 //! # Cost
 //! that of the partitioner on the joined rows; if presence is public, for refinement on the private rows and again on
 //! what lies in each of their classes. Nothing per register person but their codes
@@ -36,9 +37,10 @@ mod mend;
 mod previous;
 mod refine;
 mod release;
+mod scale;
 mod trim;
 
-use kohort_model::spec::{Algorithm, Leftovers, RegisterMethod, RegisterRows};
+use kohort_model::spec::{Algorithm, Leftovers, RegisterMethod, RegisterRows, RegisterUse};
 use kohort_model::{JoinedRegister, Note, Persons, PreviousRelease, Progress, Requirement, Spec, Table};
 use rayon::prelude::*;
 
@@ -67,6 +69,8 @@ pub struct AnonymizedWithRegister {
     pub n_register_used: u64,
     /// Private rows that are left out because no class can take them beside earlier releases, ascending.
     pub left_out: Vec<u32>,
+    /// What everybody loses in the classes of the whole population, if these were made without looking at who is private.
+    loss_of_everybody: Option<f64>,
 }
 
 /// Joined rows that look the same and share a sensitive group.
@@ -104,6 +108,14 @@ pub fn anonymize_with_register(
     if joined.rows.columns.is_empty() {
         return Err(AnonymizeError::NoQuasiColumn);
     }
+    if spec.register.method == RegisterMethod::Auto {
+        let by = |method: RegisterMethod| {
+            let register = RegisterUse { method, ..spec.register };
+            let spec = Spec { register, ..spec.clone() };
+            anonymize_with_register(table, joined, previous, &spec, requirements, progress)
+        };
+        return better(by(RegisterMethod::Refine), by(RegisterMethod::Direct));
+    }
     // Full-domain recoding shows a whole column at one level, but a register makes some classes finer.
     if spec.algorithm == Algorithm::FullDomain {
         return Err(AnonymizeError::Unavailable { algorithm: spec.algorithm, kind: "with a register" });
@@ -119,6 +131,8 @@ pub fn anonymize_with_register(
         (RegisterRows::All, method) => (LookedAt::Everybody, method),
         (RegisterRows::Microdata, method) => (LookedAt::Private, method),
     };
+    let shares = scale::shares(joined, &encoded, looked_at);
+    let encoded = encoded.relative_to(&shares);
     let partitioner: Box<dyn Partitioner> = match (spec.algorithm, looked_at, method) {
         // Repacking lowers the loss of everybody, and so may raise that of the few who are private.
         (Algorithm::Auto, LookedAt::Everybody, RegisterMethod::Refine) => Box::new(LeastLoss { repacks: 0 }),
@@ -144,8 +158,28 @@ pub fn anonymize_with_register(
     }
     match (looked_at, method) {
         (LookedAt::Everybody, method) => job.blind(method),
-        (LookedAt::Private, RegisterMethod::Refine) => job.refine(),
         (LookedAt::Private, RegisterMethod::Direct) => job.direct(),
+        // `Auto` became one of the others above.
+        (LookedAt::Private, RegisterMethod::Refine | RegisterMethod::Auto) => job.refine(),
+    }
+}
+
+/// Of two releases, the one that loses less; the first of equals. If presence is hidden, both must be possible, because what is
+/// impossible may depend on who is private.
+fn better(
+    refined: Result<AnonymizedWithRegister, AnonymizeError>,
+    direct: Result<AnonymizedWithRegister, AnonymizeError>,
+) -> Result<AnonymizedWithRegister, AnonymizeError> {
+    match (refined, direct) {
+        (Ok(refined), Ok(direct)) => {
+            let loses_less = match (refined.loss_of_everybody, direct.loss_of_everybody) {
+                (Some(refined), Some(direct)) => direct < refined,
+                _ => direct.anonymized.loss.ncp < refined.anonymized.loss.ncp,
+            };
+            Ok(if loses_less { direct } else { refined })
+        }
+        (Ok(one), Err(_)) | (Err(_), Ok(one)) if one.loss_of_everybody.is_none() => Ok(one),
+        (Err(error), _) | (_, Err(error)) => Err(error),
     }
 }
 
@@ -210,7 +244,8 @@ impl RegisterJob<'_> {
             let persons: Vec<ClassPersons> = public.par_iter().zip(&drafts).map(persons).collect();
             self.make_readable_together(&crowd, past, &mut drafts, &persons, |_| largest_k)?;
         }
-        self.finish(&crowd, drafts, persons, method)
+        let loss_of_everybody = Some(population.loss(&classes));
+        Ok(AnonymizedWithRegister { loss_of_everybody, ..self.finish(&crowd, drafts, persons, method)? })
     }
 
     /// The largest k that anybody asks for, among those who can be in a class at all.
@@ -378,7 +413,16 @@ impl RegisterJob<'_> {
         let anonymized = Anonymized { release, loss, persons, algorithm, notes: Note::unused(self.spec) };
         let partitioners = self.base.ran();
         let left_out = self.left_out.clone();
-        Ok(AnonymizedWithRegister { anonymized, method, classes, partitioners, n_register_used, left_out })
+        let loss_of_everybody = None;
+        Ok(AnonymizedWithRegister {
+            anonymized,
+            method,
+            classes,
+            partitioners,
+            n_register_used,
+            left_out,
+            loss_of_everybody,
+        })
     }
 }
 

@@ -145,6 +145,12 @@ impl JobBuilder {
         self.set("algorithm", name)
     }
 
+    /// Sets the loss that is minimized, as a spec writes it: `lm`, which is usual, `rank`, `entropy` or `target:COLUMN`.
+    #[must_use]
+    pub fn objective(self, name: &str) -> Self {
+        self.set("objective", name)
+    }
+
     /// Sets how much work `auto` spends on classes of less loss, from 1, which is usual, to 1000.
     #[must_use]
     pub fn effort(self, effort: u32) -> Self {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use kohort_core::audiences::{Losses, Savings};
 use kohort_io::{JoinedBy, WrittenFile};
-use kohort_model::spec::{ColumnSpec, RegisterMethod};
+use kohort_model::spec::{Algorithm, ColumnSpec, LossObjective, RegisterMethod};
 use kohort_model::{
     Achieved, AchievedCoalition, AchievedLearned, AchievedSensitive, AppliedManifest, Audience, AudienceManifest,
     Audiences, BeforeAfter, BoundManifest, Coalition, CoalitionManifest, Distance, JoinManifest, LinkManifest,
@@ -91,10 +91,21 @@ impl Facts {
                 removed: reference.removed.unwrap_or(0),
             })
         });
+        // Cells of a table and some algorithms minimize what they always do, which a note says.
+        let follows_objective = !matches!(spec.algorithm, Algorithm::Datafly | Algorithm::FullDomain)
+            && !self.notes.contains(&Note::ObjectiveInCells);
         Manifest {
             kohort: env!("CARGO_PKG_VERSION").to_owned(),
             algorithm: self.algorithm.to_owned(),
             effort: Some(spec.effort).filter(|&effort| effort != 1),
+            objective: Some(&spec.objective)
+                .filter(|objective| follows_objective && **objective != LossObjective::Lm)
+                .map(|objective| objective.word().into_owned()),
+            weights: spec
+                .weights()
+                .filter(|_| follows_objective)
+                .map(|(_, column)| (column.name.clone(), column.weight))
+                .collect(),
             order: spec.order,
             requirement: requirement(spec),
             achieved: achieved(found),

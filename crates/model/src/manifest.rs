@@ -27,6 +27,12 @@ pub struct Manifest {
     /// The effort that was asked for; absent if the usual one was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<u32>,
+    /// The loss that was minimized; absent if it was LM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objective: Option<String>,
+    /// How much the loss of each column counted, by its name; columns that are absent counted 1.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub weights: BTreeMap<String, f64>,
     /// The order of the released rows. If absent, rows are taken for sorted, because the rows of two sorted releases
     /// must never be taken for the same persons.
     #[serde(default)]
@@ -412,6 +418,14 @@ pub struct Loss {
     pub uncertainty_penalty: f64,
     /// Sum over persons of the size of their class minus the k they need.
     pub k_deviation: f64,
+    /// Mean over all quasi cells of the share of the private rows whose value lies in the cell's range or below its node; 0
+    /// for a value, 1 for suppressed cells. Absent with many tables, registers and cells of a table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<f64>,
+    /// Non-uniform entropy: for each quasi column the sum over all rows of log(rows that the cell may stand for / rows that
+    /// have the value), divided by the sum if all cells stood for everything; then the mean over columns. Absent as `rank` is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entropy: Option<f64>,
     /// The LM of each quasi column.
     pub columns: BTreeMap<String, f64>,
 }

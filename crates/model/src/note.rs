@@ -38,6 +38,8 @@ pub enum Note {
         /// The number of persons on whom every method was tried.
         n_tried: u64,
     },
+    /// A loss other than LM was asked for, but cells of a table that is larger than memory minimize LM.
+    ObjectiveInCells,
     /// A search for the best levels was stopped before its end.
     SearchEnded,
     /// Some persons have too many siblings to compare all pairs of them.
@@ -104,6 +106,7 @@ impl Note {
             Note::LessTried { .. } => "less_tried",
             Note::OnlyCut => "only_cut",
             Note::ComparedOnPart { .. } => "compared_on_part",
+            Note::ObjectiveInCells => "objective_in_cells",
             Note::SearchEnded => "search_ended",
             Note::PairedInParts { .. } => "paired_in_parts",
             Note::RowsLeftOut { .. } => "rows_left_out",
@@ -161,6 +164,11 @@ impl Note {
                 "effort",
                 "algorithm = \"auto\" with one table, without refinement of a register",
             ),
+            (
+                spec.has_objective() && matches!(spec.algorithm, Algorithm::Datafly | Algorithm::FullDomain),
+                "objective, with the weights of columns,",
+                "algorithm = \"auto\", \"mondrian\", \"top-down\" or \"cluster\"",
+            ),
             (spec.seed != 0, "seed", "algorithms that use random numbers, of which this version has none"),
             (
                 spec.algorithm != Algorithm::Mondrian && spec.mondrian != Default::default(),
@@ -208,6 +216,11 @@ impl fmt::Display for Note {
             Note::ComparedOnPart { n_persons, n_tried } => write!(
                 f,
                 "auto compared its methods on {n_tried} of {n_persons} different persons and ran the best method on all"
+            ),
+            Note::ObjectiveInCells => write!(
+                f,
+                "the objective and the weights of columns have no effect in cells, because a cell does not know how values are \
+                 spread in the whole table: LM was minimized"
             ),
             Note::SearchEnded => write!(
                 f,
@@ -293,6 +306,9 @@ mod tests {
         assert_eq!(unused("mondrian = { cuts = \"strict\" }"), [""; 0]);
         assert_eq!(unused("effort = 3"), [""; 0]);
         assert_eq!(unused("effort = 3\nalgorithm = \"datafly\""), ["effort"]);
+        let objective = "objective, with the weights of columns,";
+        assert_eq!(unused("objective = \"rank\""), [""; 0]);
+        assert_eq!(unused("objective = \"rank\"\nalgorithm = \"datafly\""), [objective]);
         assert_eq!(unused("clustering = { threshold = 0.3, pairing = \"optimal\" }"), ["[clustering]", "pairing"]);
     }
 }

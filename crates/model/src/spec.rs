@@ -8,6 +8,7 @@ mod keys;
 mod parse;
 mod schema;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -26,6 +27,8 @@ pub struct Spec {
     pub k: u32,
     /// The partitioner that runs.
     pub algorithm: Algorithm,
+    /// The loss that partitioners minimize.
+    pub objective: LossObjective,
     /// How much work `auto` spends on classes of less loss: up to this many rounds of the last, longest step.
     pub effort: u32,
     /// The largest share of persons that may be left out, 0 to 1.
@@ -86,6 +89,20 @@ pub enum Algorithm {
     Miracle,
     /// Trees of rows, paired by node.
     MiracleX,
+}
+
+/// The loss that partitioners minimize.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LossObjective {
+    /// LM: the share of its column's leaves, or of its column's range, that a cell covers.
+    #[default]
+    Lm,
+    /// The share of the table's rows whose value lies in the cell's range or below its node.
+    Rank,
+    /// Non-uniform entropy: how little a cell tells about the value that it stands for.
+    Entropy,
+    /// The information on this column that is lost by generalizing the quasi columns.
+    Target(String),
 }
 
 /// What happens to persons who fit into no class.
@@ -291,6 +308,8 @@ pub struct ColumnSpec {
     pub requirements: Vec<Requirement>,
     /// The names of the audiences that must not learn this quasi column.
     pub sensitive_to: Vec<String>,
+    /// How much the loss of this quasi column counts, compared with others; usually 1.
+    pub weight: f64,
 }
 
 /// Where a column's hierarchy comes from.
@@ -372,6 +391,8 @@ pub struct RegisterUse {
 /// How classes are found with a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegisterMethod {
+    /// By both methods; the result that loses less is taken.
+    Auto,
     /// By refining the classes of the release without a register.
     Refine,
     /// By partitioning the rows of the join.
@@ -438,6 +459,7 @@ impl Spec {
         Spec {
             k,
             algorithm: Algorithm::Auto,
+            objective: LossObjective::Lm,
             effort: 1,
             max_suppressed: 0.0,
             leftovers: Leftovers::Merge,
@@ -458,6 +480,17 @@ impl Spec {
             delta_presence: None,
             previous: Vec::new(),
         }
+    }
+
+    /// The quasi columns whose loss counts more or less than that of others, with their weights, by table.
+    pub fn weights(&self) -> impl Iterator<Item = (&TableSpec, &ColumnSpec)> {
+        let columns = self.tables.iter().flat_map(|table| table.columns.iter().map(move |column| (table, column)));
+        columns.filter(|(_, column)| column.weight != 1.0)
+    }
+
+    /// Whether partitioners minimize anything but LM.
+    pub fn has_objective(&self) -> bool {
+        self.objective != LossObjective::Lm || self.weights().next().is_some()
     }
 
     /// The columns whose cells are changed before classes are made.
@@ -545,10 +578,37 @@ impl TableSpec {
     }
 }
 
+impl LossObjective {
+    /// The word that begins an objective with a target.
+    const TARGET: &'static str = "target:";
+
+    /// How a spec and a manifest write it.
+    pub fn word(&self) -> Cow<'static, str> {
+        match self {
+            LossObjective::Lm => Cow::Borrowed("lm"),
+            LossObjective::Rank => Cow::Borrowed("rank"),
+            LossObjective::Entropy => Cow::Borrowed("entropy"),
+            LossObjective::Target(column) => Cow::Owned(format!("{}{column}", Self::TARGET)),
+        }
+    }
+
+    /// The objective that is written like this.
+    pub fn from_word(word: &str) -> Option<Self> {
+        match (word, word.strip_prefix(Self::TARGET)) {
+            ("lm", _) => Some(LossObjective::Lm),
+            ("rank", _) => Some(LossObjective::Rank),
+            ("entropy", _) => Some(LossObjective::Entropy),
+            (_, Some(column)) if !column.is_empty() => Some(LossObjective::Target(column.to_owned())),
+            _ => None,
+        }
+    }
+}
+
 impl RegisterMethod {
     /// The word a spec uses.
     pub fn word(self) -> &'static str {
         match self {
+            RegisterMethod::Auto => "auto",
             RegisterMethod::Refine => "refine",
             RegisterMethod::Direct => "direct",
         }

@@ -10,6 +10,7 @@ mod loss;
 mod optimum;
 pub mod orbits;
 mod requirement;
+mod spread;
 pub mod swaps;
 pub mod views;
 
@@ -20,9 +21,10 @@ use kohort_model::{Cells, Release, Role, Table};
 pub use coverage::covers;
 pub use labels::Labels;
 pub use loss::{NaiveLoss, cell_loss, naive_loss};
-pub use optimum::{can_be_one_class, can_be_released, least_lm};
+pub use optimum::{can_be_one_class, can_be_released, least_lm, least_spread};
 pub use requirement::{Verdict, judge, stands};
 pub(crate) use requirement::{distance_of, holders_of};
+pub use spread::{NaiveSpread, naive_spread};
 
 /// Rows of the private table that look the same in a release.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -200,6 +200,15 @@ proptest! {
     }
 
     #[test]
+    fn reported_rank_and_entropy_count_the_rows_that_cells_cover(job in job(Size::SMALL)) {
+        if let Ok(done) = job.run() {
+            let naive = oracle::naive_spread(&job.table, &done.release);
+            assert_close("rank", done.loss.rank.expect("one table"), naive.rank)?;
+            assert_close("entropy", done.loss.entropy.expect("one table"), naive.entropy)?;
+        }
+    }
+
+    #[test]
     fn reported_discernibility_and_class_size_are_those_of_the_released_classes(job in job(Size::SMALL)) {
         if let Ok(done) = job.run() {
             let naive = oracle::naive_loss(&job.table, &done.release, &job.requirements);
@@ -277,6 +286,11 @@ proptest! {
         if let Ok(done) = job.run() {
             let least = least.expect("a partition that stands was found");
             prop_assert!(done.loss.lm >= least - 1e-9, "{} is less than {}", done.loss.lm, least);
+            let least = oracle::least_spread(&job.table, &job.requirements, job.spec.max_suppressed);
+            let least = least.expect("a partition that stands was found");
+            let (rank, entropy) = (done.loss.rank.expect("one table"), done.loss.entropy.expect("one table"));
+            prop_assert!(rank >= least.rank - 1e-9, "{} is less than {}", rank, least.rank);
+            prop_assert!(entropy >= least.entropy - 1e-9, "{} is less than {}", entropy, least.entropy);
         }
     }
 

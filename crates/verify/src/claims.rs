@@ -89,6 +89,8 @@ pub fn check_claims(manifest: &Manifest, found: &Findings, private: Option<&Priv
         kohort: _,
         algorithm: _,
         effort,
+        objective,
+        weights,
         order: _,
         requirement,
         achieved,
@@ -116,6 +118,8 @@ pub fn check_claims(manifest: &Manifest, found: &Findings, private: Option<&Priv
     ledger.open("kohort");
     ledger.open("algorithm");
     ledger.open_if(effort.is_some(), "effort");
+    ledger.open_if(objective.is_some(), "objective");
+    ledger.open_if(!weights.is_empty(), "weights");
     ledger.open("order");
     ledger.present("savings", savings.is_some(), !audiences.is_empty());
     ledger.open_if(savings.is_some(), "savings");
@@ -369,7 +373,7 @@ fn check_risk(
 
 /// Compares the measures of loss.
 fn check_loss(ledger: &mut Ledger, key: &str, claimed: &Loss, counted: Option<&LossFindings>) {
-    let Loss { lm, ncp, dm, average_class, uncertainty_penalty, k_deviation, columns } = claimed;
+    let Loss { lm, ncp, dm, average_class, uncertainty_penalty, k_deviation, rank, entropy, columns } = claimed;
     let Some(counted) = counted else {
         ledger.open(key);
         return;
@@ -377,6 +381,13 @@ fn check_loss(ledger: &mut Ledger, key: &str, claimed: &Loss, counted: Option<&L
     ledger.number(format!("{key}.lm"), *lm, counted.lm);
     ledger.number(format!("{key}.ncp"), *ncp, counted.ncp);
     ledger.number(format!("{key}.uncertainty_penalty"), *uncertainty_penalty, counted.uncertainty_penalty);
+    for (name, claimed, counted) in [("rank", *rank, counted.rank), ("entropy", *entropy, counted.entropy)] {
+        match (claimed, counted) {
+            (None, _) => {}
+            (Some(_), None) => ledger.open(format!("{key}.{name}")),
+            (Some(claimed), Some(counted)) => ledger.number(format!("{key}.{name}"), claimed, counted),
+        }
+    }
     let of_columns: BTreeMap<String, f64> = counted.columns.iter().cloned().collect();
     ledger.names(&format!("{key}.columns"), columns, &of_columns, |ledger, key, claimed, counted| {
         ledger.number(key, *claimed, *counted);

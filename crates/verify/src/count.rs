@@ -13,6 +13,7 @@ pub(crate) mod learned;
 pub(crate) mod loss;
 pub(crate) mod requirement;
 pub(crate) mod roll;
+mod spread;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -54,6 +54,28 @@ fn the_manifest_says_the_effort_that_was_asked_for() {
 }
 
 #[test]
+fn the_manifest_says_what_was_minimized_and_the_verifier_counts_rank_and_entropy() {
+    let manifest = |settings: &str| {
+        let spec = format!("{settings}{SPEC}").replace("age = \"quasi\"", "age = { role = \"quasi\", weight = 2 }");
+        let folder = Folder::with(&[("patients.csv", PATIENTS), ("release.toml", &spec)]);
+        let ran = folder.run(&["anonymize", "release.toml", "-o", "out"]);
+        assert_eq!(ran.code, 0, "{ran}");
+        assert_eq!(folder.run(&["verify", "out", "--against", "release.toml"]).code, 0);
+        let manifest = folder.manifest();
+        folder.claim(|manifest| manifest["loss"]["rank"] = 0.987.into());
+        let wrong = folder.run(&["verify", "out", "--against", "release.toml"]);
+        assert!(wrong.code == 1 && wrong.to_string().contains("loss.rank"), "{wrong}");
+        manifest
+    };
+    for objective in ["rank", "entropy", "target:disease"] {
+        let manifest = manifest(&format!("objective = \"{objective}\"\n"));
+        assert_eq!((&manifest["objective"], &manifest["weights"]["age"]), (&objective.into(), &2.0.into()));
+    }
+    let ignored = manifest("objective = \"rank\"\nalgorithm = \"datafly\"\n");
+    assert_eq!((&ignored["objective"], &ignored["notes"][0]["code"]), (&Value::Null, &"unused_setting".into()));
+}
+
+#[test]
 fn persons_of_several_rows_are_told_to_lose_more() {
     let twice: String = PATIENTS.lines().skip(1).map(|row| format!("{row}\n{row}\n")).collect();
     let table = format!("name,age,zip,sex,ward,disease\n{twice}");

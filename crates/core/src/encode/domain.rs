@@ -1,12 +1,15 @@
-//! [`Domain`]: the ordered set of a column's values, with the width and the label of each interval.
+//! [`Domain`]: the ordered set of a column's values, with the width, the cost and the label of each interval.
 //!
 //! Numbers and dates are ordered by value, and an interval of them is a range. All other values are the leaves of a tree,
 //! which is flat for text without a hierarchy. NULL always has the last code, and an interval that contains NULL and
 //! something else counts as the whole domain.
+//!
+//! The width of an interval is what partitioners minimize. It is its LM, unless the domain has [`Costs`].
 
 use kohort_model::{Column, Hierarchy, NULL, Texts, Value};
 use rayon::prelude::*;
 
+use super::costs::Costs;
 use super::tree::{Tree, WithNull};
 
 /// The label of a cell that could be anything, if no hierarchy names its root.
@@ -21,6 +24,8 @@ pub struct Domain {
     /// The text of each code but NULL's.
     texts: Texts,
     separator: char,
+    /// What partitioners minimize instead of LM.
+    costs: Option<Box<Costs>>,
 }
 
 #[derive(Clone, Debug)]
@@ -79,6 +84,7 @@ impl Domain {
             null: (with_null == WithNull::Yes).then_some(n_leaves),
             texts: (0..n_leaves).filter_map(|code| tree.leaf_node(code)).map(|leaf| hierarchy.label(leaf)).collect(),
             separator: ',',
+            costs: None,
             shape: Shape::Tree {
                 labels: (0..hierarchy.n_nodes() as u32).map(|node| hierarchy.label(node)).collect(),
                 widths: pairs.map(|(lo, hi)| width_of_hull(&tree, lo, hi)).collect(),
@@ -127,6 +133,7 @@ impl Domain {
             null: (with_null == WithNull::Yes).then_some(n_values as u32),
             texts,
             separator: column.notation.range_separator(column.value_type),
+            costs: None,
             shape: Shape::Ordered { places },
         };
         Ok((domain, codes))
@@ -169,10 +176,32 @@ impl Domain {
         }
     }
 
-    /// The loss of a cell that covers these codes, 0 to 1: its width over the column's range, or the leaves of its node
-    /// less one over all leaves less one. NCP differs from LM for nodes only, see [`Domain::leaf_share`].
+    /// The same domain, in which partitioners minimize these costs.
+    pub(crate) fn with_costs(mut self, costs: Costs) -> Domain {
+        self.costs = Some(Box::new(costs));
+        self
+    }
+
+    /// What partitioners minimize: the cost of a cell that covers these codes. It never falls when an interval grows. Up to a
+    /// constant for each value, it is the loss of the cell by the objective of the spec: LM if there is none.
     #[inline]
     pub fn width(&self, lo: u32, hi: u32) -> f64 {
+        match &self.costs {
+            None => self.lm(lo, hi),
+            Some(costs) => costs.of(self, lo, hi),
+        }
+    }
+
+    /// Whether the widths of two neighbouring intervals always add up to that of both.
+    pub(crate) fn widths_add_up(&self) -> bool {
+        let is_plain = self.costs.as_ref().is_none_or(|costs| costs.add_up());
+        matches!(self.shape, Shape::Ordered { .. }) && self.null.is_none() && is_plain
+    }
+
+    /// LM of a cell that covers these codes, 0 to 1: its width over the column's range, or the leaves of its node less one over
+    /// all leaves less one. NCP differs from LM for nodes only, see [`Domain::leaf_share`].
+    #[inline]
+    pub fn lm(&self, lo: u32, hi: u32) -> f64 {
         if lo == hi {
             return 0.0;
         }
@@ -187,7 +216,7 @@ impl Domain {
     /// NCP's view of the same cell: for a node, its leaves over all leaves.
     pub fn leaf_share(&self, lo: u32, hi: u32) -> f64 {
         match &self.shape {
-            Shape::Ordered { .. } => self.width(lo, hi),
+            Shape::Ordered { .. } => self.lm(lo, hi),
             Shape::Tree { .. } if lo == hi => 0.0,
             Shape::Tree { tree, .. } => {
                 let (lo, hi) = tree.hull(lo, hi);

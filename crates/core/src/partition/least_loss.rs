@@ -62,7 +62,7 @@ const ALL_TRIED: usize = 1 << 15;
 const MUCH_TRIED: usize = 300_000;
 
 /// Very little is tried for tables of more distinct rows than this.
-const LITTLE_TRIED: usize = 1_000_000;
+const LITTLE_TRIED: usize = 4_000_000;
 
 /// Partitioners whose time grows faster than the table run only on tables of at most this many distinct rows.
 const SMALL: usize = 2_000;
@@ -89,7 +89,7 @@ impl Effort {
         if n_rows <= MUCH_TRIED {
             Effort { foresight: 256, attempts, rounds: 8, visits: 400 }
         } else if n_rows <= LITTLE_TRIED {
-            Effort { foresight: 16, attempts: 1, rounds: 2, visits: 200 }
+            Effort { foresight: 16, attempts: 1, rounds: 3, visits: 200 }
         } else {
             Effort { foresight: 0, attempts: 1, rounds: 1, visits: 200 }
         }

@@ -1,15 +1,15 @@
 //! [`Base`]: the partitioner of the spec, on joined rows.
 //!
 //! # Deviations
-//! `auto` takes long on many rows, so Mondrian cuts these into pieces first, and makes the classes of pieces that stay
-//! large. If presence is public, Mondrian always runs beside `auto`, because `auto` makes all joined rows lose
+//! Refinement partitions again and again, and `auto` takes long on many rows. So Mondrian cuts these into pieces first, and makes
+//! the classes of pieces that stay large. If presence is public, Mondrian always runs beside `auto`, because `auto` makes all joined rows lose
 //! little, and few of these are private. The classes in which private rows lose less are taken. [`Base::ran`] tells
 //! which partitioners made classes.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use kohort_model::spec::{Algorithm, Spec};
+use kohort_model::spec::{Algorithm, RegisterMethod, Spec};
 use kohort_model::{Progress, Quiet};
 use rayon::prelude::*;
 
@@ -19,7 +19,7 @@ use crate::encode::{Domain, Rows};
 use crate::partition::{Classes, KeepTree, Mondrian, Partitioner, Task, Unreachable};
 use crate::requirement::Rules;
 
-/// With more folded rows than this, `auto` does not run.
+/// With more folded rows than this, `auto` does not run in refinement.
 const FEW_ROWS: usize = 1 << 11;
 
 /// The partitioner of the spec, on joined rows.
@@ -28,6 +28,8 @@ pub(super) struct Base<'a> {
     pub(super) partitioner: &'a dyn Partitioner,
     /// The partitioner that runs beside it.
     quick: Option<Mondrian>,
+    /// With more folded rows than this, `quick` takes the place of the partitioner.
+    few_rows: usize,
     /// The names of the partitioners that made classes.
     ran: Mutex<BTreeSet<&'static str>>,
 }
@@ -36,7 +38,8 @@ impl<'a> Base<'a> {
     pub(super) fn new(partitioner: &'a dyn Partitioner, spec: &Spec) -> Base<'a> {
         let quick = Mondrian { spec: spec.mondrian, keep_tree: KeepTree::No };
         let quick = (spec.algorithm == Algorithm::Auto).then_some(quick);
-        Base { partitioner, quick, ran: Mutex::default() }
+        let few_rows = if spec.register.method == RegisterMethod::Direct { usize::MAX } else { FEW_ROWS };
+        Base { partitioner, quick, few_rows, ran: Mutex::default() }
     }
 
     pub(super) fn ran(&self) -> Vec<&'static str> {
@@ -56,7 +59,7 @@ impl<'a> Base<'a> {
         k: u32,
         progress: &dyn Progress,
     ) -> Result<Vec<Vec<u32>>, Unreachable> {
-        let many = self.quick.filter(|_| rows.len() > FEW_ROWS);
+        let many = self.quick.filter(|_| rows.len() > self.few_rows);
         let Some(quick) = many else {
             self.runs(self.partitioner);
             return Ok(in_order(&by(self.partitioner, rows, domains, k, progress)?));
@@ -101,7 +104,7 @@ impl<'a> Base<'a> {
             Ok((0..classes.len()).into_par_iter().filter_map(finish).collect::<Vec<_>>())
         };
         let Some(quick) = &self.quick else { return drafts_by(self.partitioner) };
-        if rows.len() > FEW_ROWS {
+        if rows.len() > self.few_rows {
             self.runs(quick);
             return drafts_by(quick);
         }

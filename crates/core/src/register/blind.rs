@@ -152,7 +152,7 @@ impl<'a> Population<'a> {
         let units = self.units(past);
         let cut: Vec<Vec<Vec<u32>>> = match method {
             RegisterMethod::Direct => vec![base.partition(&units.rows, domains, size, progress)?],
-            RegisterMethod::Refine => {
+            RegisterMethod::Refine | RegisterMethod::Auto => {
                 let JoinedRegister { n_microdata, n_register, .. } = *self.crowd.joined;
                 let n_persons = (n_microdata + n_register) as u64;
                 let spread = u64::from(self.crowd.k()) * n_persons / (n_microdata as u64).max(1);
@@ -172,6 +172,16 @@ impl<'a> Population<'a> {
             .map(|(region, list)| PublicClass { rows: units.folded(list), region })
             .collect();
         Ok(self.united(classes))
+    }
+
+    /// What everybody who counts loses in these classes, private or not.
+    pub(super) fn loss(&self, classes: &[PublicClass]) -> f64 {
+        let losses: Vec<f64> = classes
+            .par_iter()
+            .map(|class| self.crowd.width(&self.rows.bounds(&class.rows)) * self.rows.weight_of(&class.rows) as f64)
+            .collect();
+        // Added in one order, because threads must not decide which of two sums is smaller.
+        losses.iter().sum()
     }
 
     /// Folded rows in one earlier class are a unit. Only the positions of rows decide.

@@ -11,6 +11,7 @@ use kohort_model::{InRegister, JoinedRegister, NULL};
 use rayon::prelude::*;
 
 use super::JoinedClass;
+use super::scale::private_share;
 use crate::encode::bounds::{self, Bounds, include};
 use crate::encode::{Domain, Encoded, Rows};
 use crate::ranks::first_that;
@@ -63,7 +64,7 @@ impl<'a> Crowd<'a> {
             let private = rows.members(row).iter().take_while(|&&member| (member as usize) < joined.n_microdata);
             private.for_each(|&member| folded[member as usize] = row);
         }
-        let private_widths = (0..encoded.domains.len()).map(|column| private_width(joined, encoded, column)).collect();
+        let private_widths = (0..encoded.domains.len()).map(|column| private_share(joined, encoded, column)).collect();
         Crowd { joined, encoded, rules, rows, folded, unmatched, private_widths }
     }
 
@@ -252,16 +253,4 @@ impl<'a> Crowd<'a> {
             InRegister::Differs(row) => Some(row),
         }
     }
-}
-
-/// How wide the private table's own range is in a column of numbers or dates; all of it elsewhere.
-fn private_width(joined: &JoinedRegister, encoded: &Encoded<'_>, column: usize) -> f64 {
-    let domain = &encoded.domains[column];
-    if domain.tree().is_some() {
-        return 1.0;
-    }
-    let codes = (0..joined.n_microdata as u32).map(|row| encoded.code(column, row));
-    let codes = codes.filter(|&code| Some(code) != domain.null());
-    let (lo, hi) = codes.map(|code| (code, code)).fold(bounds::EMPTY, bounds::both);
-    if lo > hi { 0.0 } else { domain.width(lo, hi) }
 }

@@ -37,6 +37,6 @@ pub(super) fn measure(crowd: &Crowd<'_>, table: &Table, classes: &[JoinedClass],
         deviation: classes.iter().map(deviation).sum(),
     };
     let columns = crowd.joined.rows.columns.iter().enumerate();
-    let columns = columns.map(|(column, of_table)| (of_table.name.clone(), in_column(column, Domain::width))).collect();
+    let columns = columns.map(|(column, of_table)| (of_table.name.clone(), in_column(column, Domain::lm))).collect();
     TableLoss { n_rows, columns, shares, persons }.alone()
 }

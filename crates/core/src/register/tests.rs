@@ -163,6 +163,44 @@ fn direct_gives_way_if_a_column_with_one_private_value_would_be_generalized() {
 }
 
 #[test]
+fn one_far_register_row_does_not_change_what_others_lose() {
+    let place = |person: i32| vec![person * 7 % 12, person * 5 % 11];
+    let private = |persons: i32| -> Vec<_> {
+        (0..persons).map(|person| (format!("p{person}"), place(person), format!("v{}", person % 3))).collect()
+    };
+    let register = || -> Vec<_> { (40..140).map(|person| (format!("r{person}"), place(person))).collect() };
+    let near = case(private(40), register());
+    let far = case(private(40), [register(), vec![("far".to_owned(), vec![10_000_000, 5])]].concat());
+    for release in [RegisterRows::All, RegisterRows::Microdata] {
+        for method in METHODS {
+            let mut spec = spec(4, Algorithm::Auto, method);
+            spec.register.release = release;
+            let [near, far] = [&near, &far].map(|case| run(case, &spec, 1).unwrap().anonymized.loss);
+            for (name, lm) in &far.columns {
+                // Only those lose everything who share a class with the far person.
+                let limit = near.columns[name] + 0.25;
+                assert!(*lm <= limit, "{release:?} {method:?} {name}: {lm} instead of {}", near.columns[name]);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_method_auto_takes_the_one_that_loses_less() {
+    let case = golden();
+    let mut spec = spec(3, Algorithm::Mondrian, RegisterMethod::Auto);
+    spec.register.release = RegisterRows::Microdata;
+    let ncp = |method: RegisterMethod| {
+        let mut spec = spec.clone();
+        spec.register.method = method;
+        run(&case, &spec, 1).unwrap().anonymized.loss.ncp
+    };
+    let found = run(&case, &spec, 1).unwrap();
+    assert_eq!(found.anonymized.loss.ncp, ncp(RegisterMethod::Refine).min(ncp(RegisterMethod::Direct)));
+    assert_eq!(found.anonymized.loss.ncp, ncp(found.method));
+}
+
+#[test]
 fn where_presence_is_public_register_persons_are_not_released() {
     let case = golden();
     let mut spec = spec(3, Algorithm::Mondrian, RegisterMethod::Refine);

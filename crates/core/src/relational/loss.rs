@@ -35,7 +35,7 @@ pub(super) fn measure(
             nodes.sum::<f64>() + suppressed
         };
         let name = |column: usize| table.columns[encoded.columns[column]].name.clone();
-        let columns = (0..n_quasi).map(|column| (name(column), sum(column, Domain::width))).collect();
+        let columns = (0..n_quasi).map(|column| (name(column), sum(column, Domain::lm))).collect();
         let shares = (0..n_quasi).map(|column| sum(column, Domain::leaf_share)).sum();
         (grove.kinds[kind].table, TableLoss { n_rows, columns, shares, persons })
     };

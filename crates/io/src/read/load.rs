@@ -447,6 +447,7 @@ pub(crate) mod tests {
             transform: Transform::default(),
             requirements: Vec::new(),
             sensitive_to: Vec::new(),
+            weight: 1.0,
         }
     }
 

@@ -257,6 +257,7 @@ fn typed_columns_are_typed_and_exotic_ones_are_refused_as_quasi() {
         transform: kohort_model::Transform::default(),
         requirements: Vec::new(),
         sensitive_to: Vec::new(),
+        weight: 1.0,
     }));
     let loaded = load(folder.path(), &Spec::new(1), &table, &Silent).unwrap();
     let types: Vec<ValueType> = loaded.table.columns.iter().map(|column| column.value_type).collect();

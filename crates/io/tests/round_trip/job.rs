@@ -23,6 +23,7 @@ pub(crate) fn table_spec(file: &str, names: &[String], csv: CsvSpec) -> TableSpe
         transform: kohort_model::Transform::default(),
         requirements: Vec::new(),
         sensitive_to: Vec::new(),
+        weight: 1.0,
     });
     TableSpec {
         name: "patient".to_owned(),
@@ -89,6 +90,8 @@ pub(crate) fn manifest(loaded: &LoadedTable, file: &WrittenFile, k: u64) -> Mani
         kohort: "0".to_owned(),
         algorithm: "none".to_owned(),
         effort: None,
+        objective: None,
+        weights: BTreeMap::new(),
         order: Order::Sorted,
         requirement: RequirementManifest {
             k: 1,

@@ -99,6 +99,12 @@ impl Table {
         self.role(column, "quasi")
     }
 
+    /// Sets how much the loss of a quasi column counts, compared with others, which count 1.
+    #[must_use]
+    pub fn weight(self, column: &str, weight: f64) -> Self {
+        self.set_in(column, "weight", weight)
+    }
+
     /// A column that nobody should learn. It is released as it is, under these requirements.
     #[must_use]
     pub fn sensitive(mut self, column: &str, requirements: impl IntoIterator<Item = ColumnRequirement>) -> Self {

@@ -91,6 +91,15 @@ pub enum SpecErrorKind {
     /// A requirement on a column that is not sensitive.
     #[error("a requirement needs a sensitive column, but this one is {role}")]
     RequirementOnRole { role: Role },
+    /// A weight on a column that is not quasi.
+    #[error("a weight is for a quasi column, whose cells may lose something, but this one is {role}")]
+    WeightOnRole { role: Role },
+    /// A loss to minimize where it can't be followed.
+    #[error("only the usual loss is minimized with {with}")]
+    ObjectiveWith { with: &'static str },
+    /// A target that is not read, or names rows.
+    #[error("column '{column}' is {role}, so it can't be a target")]
+    TargetOnRole { column: String, role: Role },
     /// A type or hierarchy on a column that is neither quasi nor sensitive.
     #[error("a column that is {role} is not generalized, so it takes neither a type nor a hierarchy")]
     NotGeneralized { role: Role },
@@ -339,6 +348,9 @@ impl SpecErrorKind {
             SpecErrorKind::RequirementOnRole { .. } => {
                 "give the column role \"sensitive\", or take the requirement out"
             }
+            SpecErrorKind::WeightOnRole { .. } => "give the column role \"quasi\", or take the weight out",
+            SpecErrorKind::ObjectiveWith { .. } => "take objective and weights out, or release one table by itself",
+            SpecErrorKind::TargetOnRole { .. } => "name a column with role \"sensitive\", \"plain\" or \"quasi\"",
             SpecErrorKind::NotGeneralized { .. } => {
                 "give the column role \"quasi\" or \"sensitive\", or take type and hierarchy out"
             }

@@ -11,6 +11,7 @@ pub(super) const TOP: &[&str] = &[
     "k",
     "preset",
     "algorithm",
+    "objective",
     "effort",
     "max_suppressed",
     "leftovers",
@@ -59,6 +60,7 @@ pub(super) const COLUMN: &[&str] = &[
     "bottom",
     "key_file",
     "sensitive_to",
+    "weight",
     "l",
     "p",
     "entropy_l",
@@ -121,7 +123,7 @@ pub(super) const PERIODS: &[(&str, DateLevel)] = &[
 pub(super) const DISTANCES: &[(&str, Distance)] =
     &[("equal", Distance::Equal), ("ordered", Distance::Ordered), ("hierarchical", Distance::Hierarchical)];
 pub(super) const REGISTER_METHODS: &[(&str, RegisterMethod)] =
-    &[("refine", RegisterMethod::Refine), ("direct", RegisterMethod::Direct)];
+    &[("auto", RegisterMethod::Auto), ("refine", RegisterMethod::Refine), ("direct", RegisterMethod::Direct)];
 pub(super) const REGISTER_MISSING: &[(&str, RegisterMissing)] =
     &[("skip", RegisterMissing::Skip), ("refuse", RegisterMissing::Refuse)];
 pub(super) const REGISTER_ROWS: &[(&str, RegisterRows)] =

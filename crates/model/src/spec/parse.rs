@@ -10,6 +10,7 @@
 mod collusion;
 mod column;
 mod links;
+mod objective;
 mod section;
 mod table;
 mod transform;
@@ -67,6 +68,7 @@ fn read_spec<'s>(reader: &mut Reader<'_>, document: &'s DeTable<'s>) -> Spec {
     let algorithms: Vec<(&'static str, Algorithm)> =
         Algorithm::ALL.iter().map(|&algorithm| (algorithm.word(), algorithm)).collect();
     let algorithm = reader.word(&top, "algorithm", &algorithms).unwrap_or(Algorithm::Auto);
+    let objective = objective::read_objective(reader, &top);
     let effort = reader.whole(&top, "effort", 1..=1000, "a whole number from 1 to 1000").unwrap_or(1) as u32;
     let max_suppressed = reader.number(&top, "max_suppressed", Bounds::ZeroToOne);
     let leftovers = reader.word(&top, "leftovers", keys::LEFTOVERS).unwrap_or(Leftovers::Merge);
@@ -102,10 +104,12 @@ fn read_spec<'s>(reader: &mut Reader<'_>, document: &'s DeTable<'s>) -> Spec {
     }
     let previous = read_previous(reader, &top);
     check_quasi(reader, &tables);
+    objective::check_objective(reader, &top, &objective, &tables);
     let datafly = read_datafly(reader, &top, &tables);
     Spec {
         k,
         algorithm,
+        objective,
         effort,
         max_suppressed: max_suppressed.unwrap_or(0.0),
         leftovers,

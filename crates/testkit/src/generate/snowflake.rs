@@ -228,6 +228,7 @@ fn grow(name: String, draft: &TableDraft, parent: Option<&Grown>, own_k: Option<
         hierarchy: None,
         transform: kohort_model::Transform::default(),
         sensitive_to: Vec::new(),
+        weight: 1.0,
         requirements: asked
             .iter()
             .find(|(name, _)| *name == column.name)

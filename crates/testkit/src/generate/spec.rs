@@ -1,7 +1,7 @@
 //! Random specs: every way a release of one table can be made.
 
 use kohort_model::Spec;
-use kohort_model::spec::{Algorithm, Choose, Cuts, Keys, Leftovers, MondrianSpec, Objective, Order};
+use kohort_model::spec::{Algorithm, Choose, Cuts, Keys, Leftovers, LossObjective, MondrianSpec, Objective, Order};
 use proptest::prelude::*;
 
 pub(super) fn spec() -> impl Strategy<Value = Spec> {
@@ -24,15 +24,18 @@ pub(super) fn spec() -> impl Strategy<Value = Spec> {
     ];
     let block = prop::option::of(1u32..40);
     let objective = prop_oneof![Just(Objective::Lm), Just(Objective::Dm)];
-    let of_algorithms = (mondrian, block, objective);
+    let minimized =
+        prop_oneof![3 => Just(LossObjective::Lm), 1 => Just(LossObjective::Rank), 1 => Just(LossObjective::Entropy)];
+    let of_algorithms = (mondrian, block, objective, minimized);
     (k, max_suppressed, algorithm, of_algorithms, order, keys, any::<bool>()).prop_map(
-        |(k, max_suppressed, algorithm, (mondrian, block, objective), order, keys, suppress)| {
+        |(k, max_suppressed, algorithm, (mondrian, block, objective, minimized), order, keys, suppress)| {
             let mut spec = Spec::new(k);
             spec.algorithm = algorithm;
             spec.max_suppressed = max_suppressed;
             spec.mondrian = mondrian;
             spec.datafly.block = block;
             spec.full_domain.objective = objective;
+            spec.objective = minimized;
             spec.order = order;
             spec.keys = keys;
             spec.leftovers = if suppress && max_suppressed > 0.0 { Leftovers::Suppress } else { Leftovers::Merge };

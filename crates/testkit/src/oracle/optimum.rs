@@ -7,6 +7,7 @@
 
 use kohort_model::{Column, Hierarchy, Requirement, Role, Table, Value};
 
+use super::spread::{NaiveSpread, spread};
 use super::{Verdict, cell_loss, person, persons, stands};
 
 /// The smallest LM of all partitions whose classes satisfy the requirements; `None` if there is no such partition. At
@@ -29,6 +30,34 @@ pub fn least_lm(table: &Table, requirements: &[Requirement], max_suppressed: f64
             }
             let lm = lost / (table.n_rows * quasi.len()) as f64;
             least = Some(least.map_or(lm, |least| least.min(lm)));
+        }
+    }
+    least
+}
+
+/// The smallest rank and the smallest entropy of all partitions whose classes satisfy the requirements, each by itself; `None` if
+/// there is no such partition.
+///
+/// # Panics
+/// If the table has more than seven rows.
+pub fn least_spread(table: &Table, requirements: &[Requirement], max_suppressed: f64) -> Option<NaiveSpread> {
+    assert!(table.n_rows <= 7, "there are too many partitions of more than seven rows");
+    let quasi: Vec<&Column> = table.columns.iter().filter(|column| column.role == Role::Quasi).collect();
+    let mut least: Option<NaiveSpread> = None;
+    for (_, kept) in ways_to_leave_out(table, max_suppressed) {
+        for classes in partitions(&kept) {
+            if classes.iter().any(|class| stands(table, requirements, class, &kept) == Verdict::Fails) {
+                continue;
+            }
+            let shown = |position: usize| {
+                let label = |class: &Vec<u32>| (class.clone(), class_label(quasi[position], class));
+                classes.iter().map(label).collect()
+            };
+            let found = spread(table, shown);
+            least = Some(least.map_or(found, |least| NaiveSpread {
+                rank: least.rank.min(found.rank),
+                entropy: least.entropy.min(found.entropy),
+            }));
         }
     }
     least
@@ -115,22 +144,27 @@ fn partitions(rows: &[u32]) -> Vec<Vec<Vec<u32>>> {
 
 /// LM of the smallest cell that covers a class.
 fn class_loss(column: &Column, class: &[u32]) -> f64 {
+    cell_loss(column, class_label(column, class).as_deref()).0
+}
+
+/// The label of the smallest cell that covers a class; `None` is null.
+fn class_label(column: &Column, class: &[u32]) -> Option<String> {
     let cells: Vec<Option<&str>> = class.iter().map(|&row| column.cell(row as usize)).collect();
     if cells.iter().all(|cell| *cell == cells[0]) {
-        return 0.0;
+        return cells[0].map(str::to_owned);
     }
-    match &column.hierarchy {
-        Some(hierarchy) => cell_loss(column, Some(covering_label(hierarchy, &cells))).0,
+    Some(match &column.hierarchy {
+        Some(hierarchy) => covering_label(hierarchy, &cells).to_owned(),
         None if column.value_type.is_ordered() && cells.iter().all(Option::is_some) => {
             let parse =
                 |text| Value::parse(text, column.value_type, &column.notation).expect("values are of their type");
             let mut values: Vec<(Value<'_>, &str)> = cells.iter().flatten().map(|&text| (parse(text), text)).collect();
             values.sort_unstable();
             let ((low_value, low), (high_value, high)) = (values[0], values[values.len() - 1]);
-            if low_value == high_value { 0.0 } else { cell_loss(column, Some(&format!("[{low},{high}]"))).0 }
+            if low_value == high_value { low.to_owned() } else { format!("[{low},{high}]") }
         }
-        None => 1.0,
-    }
+        None => "*".to_owned(),
+    })
 }
 
 /// The label of the lowest node above all cells; only the root is above null.

@@ -11,6 +11,7 @@
 use kohort_model::{Column, Hierarchy, NULL, Texts, Value};
 use rayon::prelude::*;
 
+use super::spread::{Spread, SpreadSums};
 use crate::reading::coverage::Label;
 
 /// The loss of a release.
@@ -24,6 +25,10 @@ pub struct LossFindings {
     pub uncertainty_penalty: f64,
     /// Mean LM of each quasi column.
     pub columns: Vec<(String, f64)>,
+    /// Mean over quasi cells of the share of the private rows that lie in the cell; absent with several tables.
+    pub rank: Option<f64>,
+    /// Mean over quasi columns of non-uniform entropy over the most it can be; absent with several tables.
+    pub entropy: Option<f64>,
     /// The measures that are counted in persons; absent if nothing tells who is in which class.
     pub persons: Option<PersonLoss>,
 }
@@ -47,6 +52,8 @@ pub(crate) struct LossSums {
     columns: Vec<(String, f64)>,
     /// The sum of NCP over all quasi cells of all private rows.
     ncp: f64,
+    /// Rank and entropy, summed over columns.
+    spread: SpreadSums,
 }
 
 impl LossSums {
@@ -75,6 +82,7 @@ impl LossSums {
             let (lm, ncp) = sum_of_cells(labels, n_of_label, private);
             sums.columns.push((private.name.clone(), lm + left_out));
             sums.ncp += ncp + left_out;
+            sums.spread.add(Spread::of(private).loss(labels, n_of_label, n_released));
         }
         sums
     }
@@ -108,7 +116,19 @@ fn finish(tables: &[&LossSums], columns: Vec<(String, f64)>, persons: Option<Per
     let n_cells: f64 = tables.iter().map(|sums| sums.n_rows * sums.columns.len() as f64).sum();
     let lm: f64 = tables.iter().flat_map(|sums| &sums.columns).map(|(_, sum)| sum).sum();
     let ncp: f64 = tables.iter().map(|sums| sums.ncp).sum();
-    LossFindings { lm: lm / n_cells.max(1.0), ncp: ncp / n_cells.max(1.0), uncertainty_penalty: lm, columns, persons }
+    let spread = match tables {
+        [alone] => alone.spread.mean(),
+        _ => None,
+    };
+    LossFindings {
+        lm: lm / n_cells.max(1.0),
+        ncp: ncp / n_cells.max(1.0),
+        uncertainty_penalty: lm,
+        columns,
+        rank: spread.map(|(rank, _)| rank),
+        entropy: spread.map(|(_, entropy)| entropy),
+        persons,
+    }
 }
 
 /// The sums from which the [`PersonLoss`] of one table is computed. The sums of several tables can be added.

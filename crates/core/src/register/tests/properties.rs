@@ -46,7 +46,7 @@ fn random_case() -> impl Strategy<Value = Case> {
 fn random_spec() -> impl Strategy<Value = Spec> {
     let algorithms =
         vec![Algorithm::Mondrian, Algorithm::TopDown, Algorithm::Auto, Algorithm::Cluster, Algorithm::Datafly];
-    let methods = vec![RegisterMethod::Refine, RegisterMethod::Direct];
+    let methods = vec![RegisterMethod::Refine, RegisterMethod::Direct, RegisterMethod::Auto];
     (1u32..9, prop::sample::select(algorithms), prop::sample::select(methods))
         .prop_map(|(k, algorithm, method)| spec(k, algorithm, method))
 }

@@ -26,6 +26,9 @@ pub(super) struct ColumnDraft {
     /// The audiences that must not learn this quasi column, and the place of this setting.
     pub(super) sensitive_to: Vec<String>,
     pub(super) sensitive_to_place: Place,
+    pub(super) weight: f64,
+    /// The place of the weight, if the spec sets one.
+    pub(super) weight_place: Option<Place>,
 }
 
 impl ColumnDraft {
@@ -47,6 +50,8 @@ impl ColumnDraft {
             transform: Transform::default(),
             requirements: Vec::new(),
             sensitive_to: Vec::new(),
+            weight: 1.0,
+            weight_place: None,
         }
     }
 
@@ -56,11 +61,20 @@ impl ColumnDraft {
     }
 
     pub(super) fn finish(self) -> Option<ColumnSpec> {
-        let ColumnDraft {
-            name, role, references, value_type, hierarchy, transform, requirements, sensitive_to, ..
-        } = self;
-        let references = references.map(|(table, _)| table);
-        Some(ColumnSpec { name, role: role?, references, value_type, hierarchy, transform, requirements, sensitive_to })
+        let ColumnDraft { name, role, value_type, hierarchy, transform, requirements, sensitive_to, weight, .. } = self;
+        let references = self.references.map(|(table, _)| table);
+        let role = role?;
+        Some(ColumnSpec {
+            name,
+            role,
+            references,
+            value_type,
+            hierarchy,
+            transform,
+            requirements,
+            sensitive_to,
+            weight,
+        })
     }
 }
 
@@ -110,6 +124,8 @@ fn read_details(reader: &mut Reader<'_>, section: &Section<'_>, draft: &mut Colu
     draft.requirements = read_requirements(reader, section, &draft.name, draft.hierarchy.is_some());
     draft.sensitive_to = reader.texts(section, "sensitive_to").unwrap_or_default();
     draft.sensitive_to_place = reader.place_of(section, "sensitive_to");
+    draft.weight = reader.number(section, "weight", Bounds::AboveZero).unwrap_or(1.0);
+    draft.weight_place = section.has("weight").then(|| reader.place_of(section, "weight"));
     let references = reader.text(section, "references").map(str::to_owned);
     draft.references = references.map(|table| (table, reader.place_of(section, "references")));
 
@@ -125,6 +141,9 @@ fn read_details(reader: &mut Reader<'_>, section: &Section<'_>, draft: &mut Colu
                 reader.note(&reader.place_of(section, key), SpecErrorKind::NotGeneralized { role });
             }
         }
+    }
+    if let Some(place) = draft.weight_place.as_ref().filter(|_| role != Role::Quasi) {
+        reader.note(place, SpecErrorKind::WeightOnRole { role });
     }
     let is_hidden = section.has("sensitive_to");
     if is_hidden && role != Role::Quasi {

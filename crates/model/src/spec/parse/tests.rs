@@ -3,6 +3,7 @@
 mod changes;
 mod columns;
 mod links;
+mod objectives;
 mod random;
 mod readers;
 

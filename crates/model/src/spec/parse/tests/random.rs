@@ -34,50 +34,56 @@ fn any_spec() -> impl Strategy<Value = Spec> {
     let release = (1_u32.., 0.0_f64..=1.0, any::<bool>(), any::<bool>(), 0_u64..1 << 62, 1_u32..=1000);
     let mondrian = (prop::sample::select(keys::CUTS.to_vec()), prop::sample::select(keys::CHOOSE.to_vec()));
     let objective = prop::sample::select(keys::OBJECTIVES.to_vec());
+    let minimized = prop::sample::select(vec!["lm", "rank", "entropy", "target:q"]);
     let columns = prop::collection::btree_map("[a-zà-ü \"\\\\.]{1,6}", any_column(), 0..6);
-    (release, mondrian, objective, columns, any_csv()).prop_map(|(release, mondrian, objective, columns, csv)| {
-        let (k, max_suppressed, suppress, keep, seed, effort) = release;
-        let quasi = ColumnSpec {
-            name: "q".to_owned(),
-            role: Role::Quasi,
-            references: None,
-            value_type: None,
-            hierarchy: None,
-            transform: Transform::default(),
-            requirements: Vec::new(),
-            sensitive_to: Vec::new(),
-        };
-        let columns = columns.into_iter().filter(|(name, _)| name != "q");
-        let columns = columns.map(|(name, column)| ColumnSpec {
-            requirements: column.requirements.into_iter().map(|requirement| rename(requirement, &name)).collect(),
-            sensitive_to: column.sensitive_to,
-            name,
-            ..column
-        });
-        let table = TableSpec {
-            name: "t".to_owned(),
-            file: PathBuf::from("t.csv"),
-            csv,
-            person: None,
-            key: None,
-            parent: None,
-            orphans: Orphans::Refuse,
-            childless: Childless::Refuse,
-            max_rows_left_out: None,
-            columns: columns.chain([quasi]).collect(),
-        };
-        Spec {
-            max_suppressed,
-            leftovers: if suppress && max_suppressed > 0.0 { Leftovers::Suppress } else { Leftovers::Merge },
-            keys: if keep { Keys::Keep } else { Keys::Surrogate },
-            seed,
-            effort,
-            mondrian: MondrianSpec { cuts: mondrian.0.1, choose: mondrian.1.1 },
-            full_domain: FullDomainSpec { objective: objective.1 },
-            tables: vec![table],
-            ..Spec::new(k)
-        }
-    })
+    (release, mondrian, (objective, minimized, 0.1_f64..9.0), columns, any_csv()).prop_map(
+        |(release, mondrian, objectives, columns, csv)| {
+            let (objective, minimized, weight) = objectives;
+            let (k, max_suppressed, suppress, keep, seed, effort) = release;
+            let quasi = ColumnSpec {
+                name: "q".to_owned(),
+                role: Role::Quasi,
+                references: None,
+                value_type: None,
+                hierarchy: None,
+                transform: Transform::default(),
+                requirements: Vec::new(),
+                sensitive_to: Vec::new(),
+                weight,
+            };
+            let columns = columns.into_iter().filter(|(name, _)| name != "q");
+            let columns = columns.map(|(name, column)| ColumnSpec {
+                requirements: column.requirements.into_iter().map(|requirement| rename(requirement, &name)).collect(),
+                sensitive_to: column.sensitive_to,
+                name,
+                ..column
+            });
+            let table = TableSpec {
+                name: "t".to_owned(),
+                file: PathBuf::from("t.csv"),
+                csv,
+                person: None,
+                key: None,
+                parent: None,
+                orphans: Orphans::Refuse,
+                childless: Childless::Refuse,
+                max_rows_left_out: None,
+                columns: columns.chain([quasi]).collect(),
+            };
+            Spec {
+                max_suppressed,
+                leftovers: if suppress && max_suppressed > 0.0 { Leftovers::Suppress } else { Leftovers::Merge },
+                keys: if keep { Keys::Keep } else { Keys::Surrogate },
+                seed,
+                objective: LossObjective::from_word(minimized).unwrap(),
+                effort,
+                mondrian: MondrianSpec { cuts: mondrian.0.1, choose: mondrian.1.1 },
+                full_domain: FullDomainSpec { objective: objective.1 },
+                tables: vec![table],
+                ..Spec::new(k)
+            }
+        },
+    )
 }
 
 fn any_csv() -> impl Strategy<Value = CsvSpec> {
@@ -94,6 +100,7 @@ fn any_csv() -> impl Strategy<Value = CsvSpec> {
 fn any_column() -> impl Strategy<Value = ColumnSpec> {
     let column = |role, value_type, hierarchy, requirements| ColumnSpec {
         sensitive_to: Vec::new(),
+        weight: 1.0,
         name: String::new(),
         role,
         references: None,
@@ -157,6 +164,7 @@ fn render(spec: &Spec) -> String {
     set("keys", word(keys::KEYS, spec.keys));
     set("seed", (spec.seed as i64).into());
     set("effort", i64::from(spec.effort).into());
+    set("objective", spec.objective.word().into_owned().into());
     let mondrian =
         [("cuts", word(keys::CUTS, spec.mondrian.cuts)), ("choose", word(keys::CHOOSE, spec.mondrian.choose))];
     set("mondrian", table(mondrian));
@@ -201,6 +209,9 @@ fn render_column(column: &ColumnSpec) -> toml::Value {
             }
         };
         settings.push(("hierarchy", hierarchy));
+    }
+    if column.weight != 1.0 {
+        settings.push(("weight", column.weight.into()));
     }
     for requirement in &column.requirements {
         match requirement {

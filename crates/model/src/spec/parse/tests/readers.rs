@@ -70,7 +70,7 @@ fn registers_with_a_key_need_persons() {
          line 11: registers.voters.sha256: must be 64 hexadecimal digits, not 2 characters\n\
          line 12: registers.taxes: 'file' is missing\n  \
          for example file = \"voters.csv\"\n\
-         line 14: register.method: must be refine or direct, not 'refined'\n  \
+         line 14: register.method: must be auto, refine or direct, not 'refined'\n  \
          did you mean 'refine'?\n"
     );
 }
