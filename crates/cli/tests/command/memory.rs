@@ -56,15 +56,15 @@ fn a_table_that_is_larger_than_its_memory_is_released_in_cells() {
 fn persons_with_several_rows_are_released_in_cells() {
     let mut table = "id,age,town,cost,illness\n".to_owned();
     for (row, line) in people(6000).lines().skip(1).enumerate() {
-        writeln!(table, "p{},{line}", row % 2500).unwrap();
+        writeln!(table, "p{},{line}", row % 1000).unwrap();
     }
     let spec =
         SPEC.replace("[tables.people.columns]\n", "person = \"id\"\n[tables.people.columns]\nid = \"identifier\"\n");
     let folder = Folder::with(&[("people.csv", &table), ("release.toml", &spec)]);
-    let planned = folder.run_in_vain(&["anonymize", "release.toml", "--memory", "2MB", "--dry-run"]);
+    let planned = folder.run_in_vain(&["anonymize", "release.toml", "--memory", "1MB", "--dry-run"]);
     assert!(planned.code == 0 && planned.stdout.contains("passes           8 over all rows\n"), "{planned}");
     for threads in ["1", "2"] {
-        let ran = folder.run(&["anonymize", "release.toml", "--memory", "2MB", "--threads", threads, "-o", threads]);
+        let ran = folder.run(&["anonymize", "release.toml", "--memory", "1MB", "--threads", threads, "-o", threads]);
         assert_eq!(ran.code, 0, "{ran}");
         assert!(ran.stderr.contains("cells that share no class"), "{ran}");
         let verified = folder.run(&["verify", threads]);
@@ -73,7 +73,7 @@ fn persons_with_several_rows_are_released_in_cells() {
     assert!(folder.read("1/people.csv") == folder.read("2/people.csv"));
     let manifest = folder.read("1/manifest.json");
     let manifest: Value = serde_json::from_str(&manifest).unwrap();
-    assert_eq!(manifest["persons"]["in"], 2500, "{manifest}");
+    assert_eq!(manifest["persons"]["in"], 1000, "{manifest}");
     assert!(beside(&folder).is_empty());
 }
 
