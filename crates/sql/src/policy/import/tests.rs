@@ -135,8 +135,8 @@ fn settings_that_p3p_leaves_open_are_not_guessed() {
 fn whatever_a_p3p_policy_says_beyond_what_is_known_is_refused() {
     let certain = P3P.replace("stated-purpose", "indefinitely");
     for (there, here, said) in [
-        ("<admin/>", "<EXTENSION optional=\"yes\"><x/></EXTENSION><admin/>", "line 12: an EXTENSION may ask"),
-        ("<admin/>", "<surveillance/>", "line 12: P3P has no surveillance in PURPOSE"),
+        ("<admin/>", "<EXTENSION optional=\"yes\"><x/></EXTENSION><admin/>", "line 14: an EXTENSION may ask"),
+        ("<admin/>", "<surveillance/>", "line 14: P3P has no surveillance in PURPOSE"),
         ("<DATA ref=\"#user.bdate\"/>", "<DATA/>", "line 6: DATA has no ref"),
         (
             "<DATA-GROUP><DATA ref=\"#user",
@@ -150,11 +150,11 @@ fn whatever_a_p3p_policy_says_beyond_what_is_known_is_refused() {
             "<RETENTION><indefinitely/></RETENTION><RETENTION>",
             "line 5: STATEMENT has several RETENTIONs",
         ),
-        ("</POLICIES>", "<POLICY/></POLICIES>", "line 16: the file has several policies"),
+        ("</POLICIES>", "<POLICY/></POLICIES>", "line 18: the file has several policies"),
         (
             "<admin/></PURPOSE>",
             "<current/></PURPOSE>",
-            "line 11: of two STATEMENTs with the same purpose and recipient, one allows column 'zip' and one does not",
+            "line 13: of two STATEMENTs with the same purpose and recipient, one allows column 'zip' and one does not",
         ),
     ] {
         assert!(certain.contains(there), "{there}");
