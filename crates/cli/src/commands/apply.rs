@@ -17,8 +17,8 @@ const EXAMPLES: &str = "\
 Examples:
   kohort apply old-release/ new.csv --identifier name -o new-release/
   kohort apply old-release/ new.csv --person id --not-in old.csv -o new-release/      refuses persons of the old release
-  kohort verify new-release/ --applied-from old-release/
 
+`kohort verify new-release/ --applied-from old-release/` counts both again.
 Exit codes: 0 done and verified, 1 the requirement can't be reached, alone or together with the old release, 2 wrong use or
 input, 3 I/O or a fault, 130 stopped by Ctrl-C. Unless it is 0, nothing was written.";
 
