@@ -273,11 +273,18 @@ impl Job {
             Err(refused) => Some(refused.reports().into_iter().map(|report| report.message).collect()),
             Ok(_) => {
                 let quiet = Quiet(progress);
-                let documents = documents_within(staged.staged.place(), read, (memory, parent), &quiet);
-                for (name, text) in &documents.map_err(as_fault)?.files {
-                    staged.staged.add_document(name, text)?;
+                match documents_within(staged.staged.place(), read, (memory, parent), &quiet) {
+                    // The release is verified. Its labels are other texts than those of the table, and may be more.
+                    Err(Error::Input(_)) => {
+                        Some(vec!["its columns can't be counted in parts with the given memory".to_owned()])
+                    }
+                    documents => {
+                        for (name, text) in &documents.map_err(as_fault)?.files {
+                            staged.staged.add_document(name, text)?;
+                        }
+                        None
+                    }
                 }
-                None
             }
         };
         progress.advance(n_rows);
