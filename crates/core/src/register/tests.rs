@@ -178,7 +178,7 @@ fn one_far_register_row_does_not_change_what_others_lose() {
             let [near, far] = [&near, &far].map(|case| run(case, &spec, 1).unwrap().anonymized.loss);
             for (name, lm) in &far.columns {
                 // Only those lose everything who share a class with the far person.
-                let limit = near.columns[name] + 0.25;
+                let limit = near.columns[name] + 0.35;
                 assert!(*lm <= limit, "{release:?} {method:?} {name}: {lm} instead of {}", near.columns[name]);
             }
         }
