@@ -203,7 +203,7 @@ fn codes(
         };
         let found = found.and_then(|bound| {
             let n_coded = texts.iter().filter(|text| is_coded(text, &bound)).count();
-            let is_inside = (n_coded > 0 && n_coded < texts.len()) || matches!(asked, Bound::OfEarlier(_));
+            let is_inside = (n_coded > 0 && n_coded < texts.len()) || matches!(bound, Some(Bound::OfEarlier(_)));
             if is_inside { Ok(bound) } else { Err(ReadError::BoundOutside { column, key }) }
         });
         found.map_err(|problem| problems.push(problem)).ok()
