@@ -184,7 +184,8 @@ fn codes(
     let mut problems = Vec::new();
     let mut bound = |key: &'static str, bound: &Option<Bound>| -> Option<String> {
         let column = private.name.clone();
-        let found = match bound.as_ref()? {
+        let asked = bound.as_ref()?;
+        let found = match asked {
             Bound::At(text) | Bound::OfEarlier(text) => spelled_as(text, private.value_type, &private.notation)
                 .ok_or_else(|| ReadError::BoundNotOfType {
                     column: column.clone(),
@@ -203,7 +204,7 @@ fn codes(
         };
         let found = found.and_then(|bound| {
             let n_coded = texts.iter().filter(|text| is_coded(text, &bound)).count();
-            let is_inside = (n_coded > 0 && n_coded < texts.len()) || matches!(bound, Some(Bound::OfEarlier(_)));
+            let is_inside = (n_coded > 0 && n_coded < texts.len()) || matches!(asked, Bound::OfEarlier(_));
             if is_inside { Ok(bound) } else { Err(ReadError::BoundOutside { column, key }) }
         });
         found.map_err(|problem| problems.push(problem)).ok()
