@@ -194,6 +194,19 @@ pub fn make_classified(of: &ColumnOfFile, kind: Classification, progress: &dyn P
     Err(Error::input(message, format!("correct them; a code is {}", kind.example())))
 }
 
+/// Makes the hierarchy of codes in memory.
+///
+/// # Errors
+/// [`Error::Input`] if some of the values are no codes.
+pub fn classified<'a>(values: impl IntoIterator<Item = &'a str>, kind: Classification) -> Result<Hierarchy, Error> {
+    let values: Texts = values.into_iter().collect();
+    tree(kind, &values).ok_or_else(|| {
+        let n_bad = values.iter().filter(|text| kind.labels(text).is_none()).count();
+        let message = format!("{n_bad} of {} values are no codes of {}", values.len(), kind.word());
+        Error::input(message, format!("correct them; a code is {}", kind.example()))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
