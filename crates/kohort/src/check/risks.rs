@@ -17,7 +17,7 @@ use crate::error::{Error, violation_reports};
 use crate::make::notation_of;
 
 /// What is searched for beside the classes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RiskOptions {
     /// Minimal sample uniques of up to this many columns.
     pub suda: Option<usize>,
