@@ -215,6 +215,7 @@ fn plain_spec(name: &str, role: Role) -> ColumnSpec {
         references: None,
         value_type: None,
         hierarchy: None,
+        weight: 1.0,
         transform: Transform::default(),
         requirements: Vec::new(),
         sensitive_to: Vec::new(),

@@ -181,7 +181,7 @@ fn shown(table: Table, max_rows: usize) -> String {
 mod tests {
     use super::*;
 
-    fn read(name: &str, arguments: Value) -> Result<ToolCall, String> {
+    fn read(name: &str, arguments: &Value) -> Result<ToolCall, String> {
         ToolCall::read(&json!({"name": name, "arguments": arguments}))
     }
 
@@ -189,7 +189,7 @@ mod tests {
     fn arguments_are_checked_by_name_and_range() {
         assert_eq!(ToolCall::read(&json!({"name": "list_views"})), Ok(ToolCall::ListViews));
         let query = ToolCall::Query { sql: "SELECT 1".to_owned(), max_rows: 7 };
-        assert_eq!(read("query", json!({"sql": "SELECT 1", "max_rows": 7})), Ok(query));
+        assert_eq!(read("query", &json!({"sql": "SELECT 1", "max_rows": 7})), Ok(query));
         for (name, arguments) in [
             ("drop_view", json!({})),
             ("list_views", json!({"all": true})),
@@ -200,7 +200,7 @@ mod tests {
             ("query", json!({"sql": "SELECT 1", "max_rows": 1001})),
             ("query", json!({"sql": "SELECT 1", "max_rows": "7"})),
         ] {
-            assert!(read(name, arguments.clone()).is_err(), "{name} {arguments}");
+            assert!(read(name, &arguments).is_err(), "{name} {arguments}");
         }
     }
 
