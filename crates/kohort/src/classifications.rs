@@ -233,6 +233,16 @@ mod tests {
     }
 
     #[test]
+    fn values_in_memory_that_are_no_codes_are_counted_and_not_shown() {
+        let tree = classified(["2211", "0110"], Classification::Isco).unwrap();
+        assert_eq!(tree.leaves().len(), 2);
+        let error = classified(["2211", "CANARY", "22 11"], Classification::Isco).unwrap_err();
+        assert!(
+            error.to_string().contains("2 of 3 values are no codes of isco") && !error.to_string().contains("CANARY")
+        );
+    }
+
+    #[test]
     fn chapters_and_blocks_are_ascending_and_each_block_is_inside_of_its_chapter() {
         for (chapter, blocks) in ICD_10 {
             let (first, last) = chapter.split_once(' ').unwrap().1.split_once('-').unwrap();
