@@ -15,7 +15,7 @@ use super::places::{OriginCut, Places, ValueCounts, best_cut};
 use crate::asked::Perspectives;
 use crate::count::cells::CellIds;
 use crate::count::grouping::Classes;
-use crate::count::loss::{LossSums, PersonSums};
+use crate::count::loss::{CountedColumn, LossSums, PersonSums};
 use crate::count::roll::{Sensitive, own_ks};
 use crate::reading::coverage::Runs;
 use crate::single::against::{MAX_CANDIDATES, Origins, Pairs, Sides, lacking, miscounted};
@@ -288,10 +288,16 @@ impl<'a> PartsAgainst<'a> {
         persons.push(PersonSums::of(std::iter::empty(), left_over, n_private, needed));
         let quasi = self.compared[..self.n_quasi].iter().map(|&(released, private)| {
             let (public, counts) = (&self.released.table.columns[released], &self.released.counts[released]);
-            (&public.texts, &counts[..public.texts.len()], &self.original.table.columns[private])
+            let (column, n_of_text) = (&self.original.table.columns[private], &self.original.counts[private]);
+            CountedColumn {
+                labels: &public.texts,
+                n_of_label: &counts[..public.texts.len()],
+                private: column,
+                n_of_text: &n_of_text[..column.texts.len()],
+            }
         });
         findings.loss =
-            Some(LossSums::of_labels(quasi, n_released, n_private).alone(Some(PersonSums::together(&persons))));
+            Some(LossSums::of_counts(quasi, n_released, n_private).alone(Some(PersonSums::together(&persons))));
         findings.counted = Counted::Persons;
         findings.suppressed = Some(self.suppressed);
         Ok(findings)

@@ -44,6 +44,25 @@ pub struct PersonLoss {
     pub k_deviation: Option<f64>,
 }
 
+/// A quasi column of which the rows were counted. Nothing but the texts of the private column is looked at.
+pub(crate) struct CountedColumn<'a> {
+    /// What the released cells show.
+    pub(crate) labels: &'a Texts,
+    /// How many rows show each label.
+    pub(crate) n_of_label: &'a [u64],
+    /// The private column.
+    pub(crate) private: &'a Column,
+    /// How many private rows have each of its texts.
+    pub(crate) n_of_text: &'a [u64],
+}
+
+/// How many rows have each text of a column.
+pub(super) fn rows_of_texts(column: &Column) -> Vec<u64> {
+    let mut counts = vec![0u64; column.texts.len()];
+    column.ids.iter().filter(|&&id| id != NULL).for_each(|&id| counts[id as usize] += 1);
+    counts
+}
+
 /// The sums from which the loss of one table is computed. The sums of several tables can be added.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LossSums {
@@ -59,30 +78,31 @@ pub(crate) struct LossSums {
 impl LossSums {
     /// The sums of a table, given as pairs of a released and a private quasi column.
     pub(crate) fn of(quasi: &[(&Column, &Column)], n_released: usize, n_private: usize) -> Self {
-        let shown = |public: &Column| {
-            let mut n_of_label = vec![0u64; public.texts.len()];
-            public.ids.iter().filter(|&&id| id != NULL).for_each(|&id| n_of_label[id as usize] += 1);
-            n_of_label
-        };
-        let n_of_labels: Vec<Vec<u64>> = quasi.iter().map(|(public, _)| shown(public)).collect();
-        let columns = quasi.iter().zip(&n_of_labels);
-        let columns = columns.map(|(&(public, private), n_of_label)| (&public.texts, n_of_label.as_slice(), private));
-        Self::of_labels(columns, n_released as u64, n_private as u64)
+        let counts: Vec<[Vec<u64>; 2]> =
+            quasi.iter().map(|(public, private)| [rows_of_texts(public), rows_of_texts(private)]).collect();
+        let columns = quasi.iter().zip(&counts);
+        let columns = columns.map(|(&(public, private), [n_of_label, n_of_text])| CountedColumn {
+            labels: &public.texts,
+            n_of_label,
+            private,
+            n_of_text,
+        });
+        Self::of_counts(columns, n_released as u64, n_private as u64)
     }
 
-    /// The sums of a table, given for each quasi column by its labels, how many rows show each label, and the private column.
-    pub(crate) fn of_labels<'a>(
-        quasi: impl Iterator<Item = (&'a Texts, &'a [u64], &'a Column)>,
+    /// The sums of a table, given by the counts of its quasi columns.
+    pub(crate) fn of_counts<'a>(
+        quasi: impl Iterator<Item = CountedColumn<'a>>,
         n_released: u64,
         n_private: u64,
     ) -> Self {
         let left_out = n_private.saturating_sub(n_released) as f64;
         let mut sums = LossSums { n_rows: n_private as f64, ..LossSums::default() };
-        for (labels, n_of_label, private) in quasi {
+        for CountedColumn { labels, n_of_label, private, n_of_text } in quasi {
             let (lm, ncp) = sum_of_cells(labels, n_of_label, private);
             sums.columns.push((private.name.clone(), lm + left_out));
             sums.ncp += ncp + left_out;
-            sums.spread.add(Spread::of(private).loss(labels, n_of_label, n_released));
+            sums.spread.add(Spread::of(private, n_of_text, n_private).loss(labels, n_of_label, n_released));
         }
         sums
     }

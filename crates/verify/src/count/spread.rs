@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 
-use kohort_model::{Column, Hierarchy, NULL, Texts, Value};
+use kohort_model::{Column, Hierarchy, Texts, Value};
 
 use crate::reading::coverage::Label;
 
@@ -57,12 +57,10 @@ pub(super) struct Spread<'a> {
 }
 
 impl<'a> Spread<'a> {
-    pub(super) fn of(private: &'a Column) -> Spread<'a> {
-        let mut of_id = vec![0u64; private.texts.len()];
-        private.ids.iter().filter(|&&id| id != NULL).for_each(|&id| of_id[id as usize] += 1);
-        let n_rows = private.ids.len() as u64;
-        let n_nulls = n_rows - of_id.iter().sum::<u64>();
-        let texts = || (0u32..).zip(&of_id).map(|(id, &n)| (private.texts.get(id), n));
+    /// The spread of a column, given by how many of its rows have each text.
+    pub(super) fn of(private: &'a Column, n_of_text: &[u64], n_rows: u64) -> Spread<'a> {
+        let n_nulls = n_rows.saturating_sub(n_of_text.iter().sum());
+        let texts = || (0u32..).zip(n_of_text).map(|(id, &n)| (private.texts.get(id), n));
         let mut spread = Spread {
             private,
             n_rows,
@@ -79,9 +77,9 @@ impl<'a> Spread<'a> {
                 path.for_each(|node| below[node as usize] += n);
             }
             spread.hierarchy = Some((hierarchy, below));
-            spread.of_values = of_id;
+            spread.of_values = n_of_text.to_vec();
         } else {
-            let values = (0u32..).zip(&of_id).map(|(id, &n)| (private.value(id), n));
+            let values = (0u32..).zip(n_of_text).map(|(id, &n)| (private.value(id), n));
             let (known, unknown): (Vec<_>, Vec<_>) = values.partition(|(value, _)| value.is_some());
             let mut known: Vec<(Value<'a>, u64)> =
                 known.into_iter().filter_map(|(value, n)| Some((value?, n))).collect();
@@ -147,6 +145,7 @@ mod tests {
     use kohort_model::{Role, ValueType};
 
     use super::*;
+    use crate::count::loss::rows_of_texts;
 
     fn loss(private: &Column, shown: &[(&str, u64)], n_released: u64) -> (f64, f64) {
         let (mut labels, mut n_of_label) = (Texts::new(), Vec::new());
@@ -154,7 +153,8 @@ mod tests {
             labels.push(label);
             n_of_label.push(*n);
         }
-        let ColumnSpread { rank, entropy } = Spread::of(private).loss(&labels, &n_of_label, n_released);
+        let ColumnSpread { rank, entropy } = Spread::of(private, &rows_of_texts(private), private.ids.len() as u64)
+            .loss(&labels, &n_of_label, n_released);
         (rank, entropy)
     }
 
