@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use kohort::model::hierarchy::Rule;
 use kohort::model::spec::HierarchySource;
 use kohort::model::{Hierarchy, Notation, Spec, Texts, ValueType};
-use kohort::{Audit, Check, EstimateOptions, GroupBy, Knows, Memory, Role, Suggestion, Suggestions, Widths};
+use kohort::{
+    Audit, Check, Classification, EstimateOptions, GroupBy, Knows, Memory, RiskOptions, Role, Suggestion, Suggestions,
+    Widths,
+};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -21,13 +24,13 @@ use crate::json;
 use crate::work::Caller;
 
 /// A file, or rows that Python handed over.
-enum Source {
+pub(crate) enum Source {
     File(PathBuf),
     Rows(Rows),
 }
 
 impl Source {
-    fn of(object: &Bound<'_, PyAny>) -> PyResult<Source> {
+    pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Source> {
         match object.extract::<PathBuf>() {
             Ok(path) => Ok(Source::File(path)),
             Err(_) => Rows::of(object).map(Source::Rows),
@@ -36,21 +39,25 @@ impl Source {
 }
 
 /// The spec that a dict says.
-fn spec(py: Python<'_>, document: &Bound<'_, PyDict>) -> PyResult<Spec> {
+pub(crate) fn spec(py: Python<'_>, document: &Bound<'_, PyDict>) -> PyResult<Spec> {
     let job = builder(document)?.build().map_err(|error| exception(py, &error))?;
     Ok(job.spec().clone())
 }
 
 /// Counts any table. `document` is a spec of one table that says what is asked; its k is asked only if `has_k` is true. A file may
-/// be larger than the memory that is named.
+/// be larger than the memory that is named. With `risks` the result also tells where the risk comes from.
 #[pyfunction]
-#[pyo3(signature = (source, document, has_k, n_bytes=None, threads=None, hook=None))]
+#[pyo3(signature = (source, document, has_k, n_bytes=None, risks=false, suda=None, population=None, threads=None, hook=None))]
+#[allow(clippy::too_many_arguments, reason = "Python gives them by name")]
 pub(crate) fn check(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,
     document: &Bound<'_, PyDict>,
     has_k: bool,
     n_bytes: Option<u64>,
+    risks: bool,
+    suda: Option<usize>,
+    population: Option<u64>,
     threads: Option<i64>,
     hook: Option<Bound<'_, PyAny>>,
 ) -> PyResult<String> {
@@ -64,18 +71,30 @@ pub(crate) fn check(
     requirements.retain(|requirement| has_k || requirement.k().is_none());
     let person = document_text(document, "person")?;
     let check = Check { quasi: with_role(Role::Quasi), sensitive: with_role(Role::Sensitive), person, requirements };
+    let options = RiskOptions { suda, population, csv: table.csv.clone() };
     let source = Source::of(source)?;
-    let checked = Caller { threads, hook }.run(py, move |progress| match (source, n_bytes) {
-        (Source::File(path), None) => check.file(path, progress),
-        (Source::File(path), Some(n_bytes)) => check.file_within(path, Memory::bytes(n_bytes), progress),
+    let (checked, found) = Caller { threads, hook }.run(py, move |progress| match (source, n_bytes) {
+        (Source::File(path), None) if risks => {
+            check.risks_of_file(path, &options, progress).map(|(checked, found)| (checked, Some(found)))
+        }
+        (Source::File(path), None) => Ok((check.file_read_as(path, options.csv, progress)?, None)),
+        (Source::File(path), Some(n_bytes)) => Ok((check.file_within(path, Memory::bytes(n_bytes), progress)?, None)),
         (Source::Rows(_), Some(_)) => Err(input("memory is for tables in files", "write the table to a file first")),
         (Source::Rows(rows), None) => {
             let rows = rows.read()?;
             let _held = Held::new(&rows);
-            check.batches(&rows, progress)
+            if risks {
+                let (checked, found) = check.risks_of_batches(&rows, &options, progress)?;
+                return Ok((checked, Some(found)));
+            }
+            Ok((check.batches(&rows, progress)?, None))
         }
     })?;
-    Ok(json::findings(&checked.findings, &checked.unmet).to_string())
+    let mut object = json::findings(&checked.findings, &checked.unmet);
+    if let Some(found) = &found {
+        object["risks"] = json::risks(found);
+    }
+    Ok(object.to_string())
 }
 
 /// The person column of the only table of a document.
@@ -87,21 +106,24 @@ fn document_text(document: &Bound<'_, PyDict>, key: &str) -> PyResult<Option<Str
 }
 
 /// Counts a release again, alone or against the private tables of a job. The tables may be larger than the memory that is named.
+/// `applied_from` is the release whose classes it has.
 #[pyfunction]
-#[pyo3(signature = (folder, against=None, n_bytes=None, threads=None, hook=None))]
+#[pyo3(signature = (folder, against=None, n_bytes=None, applied_from=None, threads=None, hook=None))]
 pub(crate) fn verify(
     py: Python<'_>,
     folder: PathBuf,
     against: Option<&Bound<'_, Job>>,
     n_bytes: Option<u64>,
+    applied_from: Option<PathBuf>,
     threads: Option<i64>,
     hook: Option<Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let start = against.map(|against| against.get().start());
     let found = Caller { threads, hook }.run_with_errands(py, move |progress, errands| match start {
-        None => match n_bytes {
-            None => kohort::verify_with(folder, progress),
-            Some(n_bytes) => kohort::verify_within(folder, Memory::bytes(n_bytes), progress),
+        None => match (n_bytes, applied_from) {
+            (_, Some(earlier)) => kohort::verify_applied(folder, earlier, progress),
+            (None, None) => kohort::verify_with(folder, progress),
+            (Some(n_bytes), None) => kohort::verify_within(folder, Memory::bytes(n_bytes), progress),
         },
         Some(start) => start.run(progress, errands, |job, progress| match n_bytes {
             None => kohort::verify_against_with(folder, job, progress),
@@ -122,7 +144,7 @@ pub(crate) fn verify(
 }
 
 /// Hierarchies by column, from settings as a spec has them.
-fn hierarchies(py: Python<'_>, settings: &Bound<'_, PyDict>) -> PyResult<BTreeMap<String, HierarchySource>> {
+pub(crate) fn hierarchies(py: Python<'_>, settings: &Bound<'_, PyDict>) -> PyResult<BTreeMap<String, HierarchySource>> {
     if settings.is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -260,6 +282,17 @@ pub(crate) fn tree_of_values(py: Python<'_>, document: &Bound<'_, PyDict>, value
         }
     }
     Err(exception(py, &problem.unwrap_or_else(|| input("no tree can be made", "give values"))))
+}
+
+/// The nodes of the hierarchy of codes.
+#[pyfunction]
+pub(crate) fn tree_of_codes(py: Python<'_>, kind: &str, values: Vec<String>) -> PyResult<String> {
+    let Some(kind) = Classification::from_word(kind) else {
+        let known: Vec<&str> = Classification::ALL.iter().map(|kind| kind.word()).collect();
+        return Err(exception(py, &input(format!("no codes of '{kind}'"), format!("use {}", known.join(", ")))));
+    };
+    let tree = kohort::classified(values.iter().map(String::as_str), kind).map_err(|error| exception(py, &error))?;
+    Ok(nodes(&tree))
 }
 
 fn nodes(tree: &Hierarchy) -> String {

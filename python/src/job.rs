@@ -9,8 +9,8 @@ use arrow_array::cast::AsArray;
 use arrow_schema::{DataType, FieldRef};
 use kohort::model::spec::TableSpec;
 use kohort::{
-    Batches, CellForm, Error, Existing, Format, Memory, NotHandedOver, PlannedCells, Progress, Report, Role, TooLarge,
-    WriteOptions,
+    Batches, CellForm, Error, Existing, Format, Memory, MissingText, NotHandedOver, PlannedCells, Progress, Report,
+    Role, TooLarge, WriteOptions,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -259,7 +259,8 @@ impl Job {
         })
     }
 
-    /// How the table would be cut into cells of this much memory: rows, cells, rows of the largest cell, bytes on the disk.
+    /// How the table would be cut into cells of this much memory: rows, cells, rows of the largest cell, bytes on the disk,
+    /// times that the table is read.
     #[pyo3(signature = (n_bytes, threads=None, hook=None))]
     fn plan_in_cells(
         &self,
@@ -267,13 +268,28 @@ impl Job {
         n_bytes: u64,
         threads: Option<i64>,
         hook: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<(u64, u64, u64, u64)> {
+    ) -> PyResult<(u64, u64, u64, u64, u64)> {
         let start = self.start();
         let planned = Caller { threads, hook }.run_with_errands(py, move |progress, errands| {
             start.run(progress, errands, |job, progress| job.plan_in_cells(Memory::bytes(n_bytes), progress))
         })?;
-        let PlannedCells { n_rows, n_cells, rows_of_largest_cell, n_bytes_on_disk } = planned;
-        Ok((n_rows, n_cells, rows_of_largest_cell, n_bytes_on_disk))
+        let PlannedCells { n_rows, n_cells, rows_of_largest_cell, n_bytes_on_disk, n_passes } = planned;
+        Ok((n_rows, n_cells, rows_of_largest_cell, n_bytes_on_disk, n_passes))
+    }
+
+    /// The values that hierarchy files lack: table, column, value, rows that hold it. They are cells of private tables.
+    #[pyo3(signature = (threads=None, hook=None))]
+    fn missing_values(
+        &self,
+        py: Python<'_>,
+        threads: Option<i64>,
+        hook: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<(String, String, String, u64)>> {
+        let start = self.start();
+        let found = Caller { threads, hook }
+            .run_with_errands(py, move |progress, errands| start.run(progress, errands, kohort::Job::missing_values))?;
+        let each = |missing: MissingText| (missing.table, missing.column, missing.value, missing.n_rows);
+        Ok(found.into_iter().map(each).collect())
     }
 
     /// Reads, anonymizes and verifies.
@@ -354,6 +370,13 @@ enum Shown {
 pub(crate) struct Release {
     release: Arc<kohort::Release>,
     shown: Shown,
+}
+
+impl Release {
+    /// A release whose quasi cells are labels.
+    pub(crate) fn of(release: kohort::Release) -> Release {
+        Release { release: Arc::new(release), shown: Shown::AsWritten }
+    }
 }
 
 #[pymethods]

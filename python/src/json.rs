@@ -1,7 +1,7 @@
 //! Counts as JSON for Python.
 
-use kohort::verifier::{AuditFindings, AuditedAudience, Findings, Hidden};
-use kohort::{Explored, Outcome, Report, Run, Series};
+use kohort::verifier::{AuditFindings, AuditedAudience, Findings, Hidden, PopulationRisk, SudaFindings};
+use kohort::{ColumnRisk, Explored, Outcome, Report, Risks, Run, Series};
 use pyo3::PyResult;
 use pyo3::exceptions::PyValueError;
 use serde_json::{Map, Value, json};
@@ -22,6 +22,47 @@ pub(crate) fn findings(found: &Findings, unmet: &[Report]) -> Value {
     let mut object = kohort::counts(found);
     object.insert("unmet".to_owned(), reports(unmet));
     object.into()
+}
+
+/// Where the risk of a table comes from, as the command prints it as JSON, and the rows by number.
+pub(crate) fn risks(found: &Risks) -> Value {
+    let column = |column: &ColumnRisk| {
+        json!({
+            "column": column.column,
+            "adds": column.adds,
+            "k_without": column.k_without,
+            "unique_without": column.unique_without,
+            "average_risk_without": column.average_without,
+            "suda_share": column.suda_share,
+        })
+    };
+    let suda = found.suda.as_ref().map(|SudaFindings { largest, scores, found, .. }| {
+        json!({
+            "largest": largest,
+            "rows": scores.iter().filter(|score| **score > 0.0).count(),
+            "minimal_sets": found,
+            "highest_score": scores.iter().copied().fold(0.0, f64::max),
+        })
+    });
+    let population = |risk: &PopulationRisk| {
+        let alone: Map<String, Value> =
+            risk.alone.iter().map(|(model, alone)| (model.word().to_owned(), json!(alone))).collect();
+        json!({
+            "persons": risk.persons,
+            "share": risk.share,
+            "alone_in_table": risk.alone_in_sample,
+            "alone": alone,
+            "highest_risk": risk.highest_risk,
+            "average_risk": risk.average_risk,
+        })
+    };
+    json!({
+        "columns": found.columns.iter().map(column).collect::<Vec<_>>(),
+        "suda": suda,
+        "population": found.population.as_ref().map(population),
+        "persons": found.class_sizes,
+        "scores": found.suda.as_ref().map(|suda| &suda.scores),
+    })
 }
 
 pub(crate) fn audited(found: &AuditFindings, names: &[String], unmet: &[Report]) -> Value {

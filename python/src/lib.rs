@@ -3,6 +3,7 @@
 //! The package in `python/kohort` is what people use. This module takes dicts and Arrow data, gives JSON and Arrow data,
 //! and does all work without holding the interpreter.
 
+mod apply;
 mod capsule;
 mod charts;
 mod document;
@@ -23,9 +24,11 @@ mod _kohort {
     use pyo3::prelude::*;
 
     #[pymodule_export]
+    use crate::apply::apply;
+    #[pymodule_export]
     use crate::charts::{bar_chart, curve_chart, histogram, pair_chart};
     #[pymodule_export]
-    use crate::functions::{audit, check, estimate, schema, suggest, tree, tree_of_values, verify};
+    use crate::functions::{audit, check, estimate, schema, suggest, tree, tree_of_codes, tree_of_values, verify};
     #[pymodule_export]
     use crate::job::{Job, Release};
     #[pymodule_export]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use kohort::model::spec::Algorithm;
-use kohort::{ExploreOptions, Report};
+use kohort::{Costs, ExploreOptions, OwnerOptions, Report};
 use pyo3::prelude::*;
 
 use crate::errors::exception;
@@ -44,18 +44,25 @@ pub(crate) fn write_report(
 
 /// The report for the owner of the private tables, which is written to `out` if that is named.
 #[pyfunction]
-#[pyo3(signature = (folder, against, out=None, threads=None, hook=None))]
+#[pyo3(signature = (folder, against, out=None, costs=false, target=None, population=None, threads=None, hook=None))]
+#[allow(clippy::too_many_arguments, reason = "Python gives them by name")]
 pub(crate) fn owner_report(
     py: Python<'_>,
     folder: PathBuf,
     against: &Bound<'_, Job>,
     out: Option<PathBuf>,
+    costs: bool,
+    target: Option<String>,
+    population: Option<u64>,
     threads: Option<i64>,
     hook: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Texts> {
     let start = against.get().start();
+    let costs = if costs { Costs::Measured } else { Costs::Unmeasured };
+    let options = OwnerOptions { population, target, costs };
     Caller { threads, hook }.run_with_errands(py, move |progress, errands| {
-        let report = start.run(progress, errands, |job, progress| kohort::report_against(&folder, job, progress))?;
+        let report = start
+            .run(progress, errands, |job, progress| kohort::report_against_with(&folder, job, &options, progress))?;
         if let Some(out) = out {
             kohort::write_owner_report(&report, &folder, out)?;
         }

@@ -3,6 +3,7 @@
 import inspect
 import json
 import re
+from typing import get_args
 
 import polars as pl
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import kohort
+from kohort import _words
 
 
 def contents(folder):
@@ -152,8 +154,8 @@ def test_a_table_larger_than_memory_is_written_in_the_cells_of_the_command(kind,
 
 
 def test_what_can_not_be_done_in_cells_is_refused(tmp_path):
-    spec = kohort.Spec(people(), k=4, person="id", quasi=["age", "town", "job"], plain="wish", sensitive="disease")
-    with pytest.raises(kohort.InputError, match="a person column can't be anonymized in cells"):
+    spec = of_one(lambda _: people(), order="input")
+    with pytest.raises(kohort.InputError, match='order = "input" can\'t be anonymized in cells'):
         spec.write_in_cells(tmp_path / "out", memory="1GB")
     for memory in ("much", "5XB", "", "1e999GB"):
         with pytest.raises(kohort.InputError, match="no size"):
@@ -198,6 +200,90 @@ def test_a_check_counts_what_the_command_counts(tmp_path, command):
     assert {"highest": found.highest_risk, "average": found.average_risk} == by_command["risk"]
     assert [{"persons": size, "classes": n} for size, n in found.class_sizes.items()] == by_command["smallest_classes"]
     assert [report.message for report in found.unmet] == by_command["unmet"] and not found.met
+
+
+def test_the_risks_of_a_table_are_those_of_the_command(tmp_path, command):
+    pq.write_table(people(), tmp_path / "people.parquet")
+    flags = ["--quasi", "age,town,job", "--by-column", "--suda", "2", "--population", "5000"]
+    by_command = json.loads(command("check", tmp_path / "people.parquet", *flags, "--records", tmp_path / "records.csv", "--json"))
+    asked = {"quasi": ["age", "town", "job"], "by_column": True, "suda": 2, "population": 5000}
+    for data in (people().to_pandas(), tmp_path / "people.parquet"):
+        found = kohort.check(data, **asked).risks
+        assert list(found.columns) == by_command["columns"]
+        assert (found.suda, found.population) == (by_command["suda"], by_command["population"])
+        header, *lines = (tmp_path / "records.csv").read_text().splitlines()
+        assert header == ",".join(found.records)
+        assert [[float(cell) for cell in line.split(",")] for line in lines] == [list(map(float, row)) for row in zip(*found.records.values(), strict=True)]
+    found = kohort.check(people(), quasi=["age", "town"], records=True)
+    assert set(found.risks.records) == {"row", "persons", "risk"} and found.risks.suda is None
+    assert "unique without" in found._repr_html_() and kohort.check(people(), quasi="age").risks is None
+    with pytest.raises(kohort.InputError, match="sets of 0 columns"):
+        kohort.check(people(), quasi=["age", "town"], suda=0)
+    for wrong in ({"suda": -1}, {"population": -1}):
+        with pytest.raises(kohort.InputError, match="no such number"):
+            kohort.check(people(), quasi="age", **wrong)
+    with pytest.raises(TypeError, match="count all of the table at once"):
+        kohort.check(tmp_path / "people.parquet", quasi="age", suda=2, memory="1GB")
+
+
+def test_a_file_is_checked_as_it_is_said_to_be_read(tmp_path, command):
+    text = "name|wage\n" + "".join(f"J\u00fcrgen {n}|{1000 + n % 5},5\n" for n in range(20)) + "?|?\n"
+    (tmp_path / "wages.csv").write_bytes(text.encode("latin-1"))
+    flags = ["--quasi", "name,wage", "--separator", "|", "--encoding", "windows-1252", "--null", "?", "--decimal", ","]
+    by_command = json.loads(command("check", tmp_path / "wages.csv", *flags, "--json"))
+    read = {"separator": "|", "encoding": "windows-1252", "null": ["", "?"], "decimal": ","}
+    found = kohort.check(tmp_path / "wages.csv", quasi=["name", "wage"], read=read)
+    assert (found.k, found.classes, found.rows) == (by_command["k"], by_command["classes"], by_command["rows"]) == (1, 21, 21)
+    with pytest.raises(TypeError, match="this table is in memory"):
+        kohort.check(people(), quasi="age", read=read)
+
+
+def test_new_persons_get_the_classes_that_the_command_gives_them(tmp_path, command):
+    old, new = people().drop(["wish"]), people(90).drop(["wish"])
+    new = new.set_column(0, "id", pa.array(range(1000, 1090)))
+    for name, table in (("old", old), ("new", new)):
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    asked = {"k": 4, "identifiers": "id", "quasi": {"age": kohort.steps(20), "town": kohort.flat(), "job": None}, "sensitive": "disease"}
+    earlier = kohort.anonymize(tmp_path / "old.parquet", name="people", **asked)
+    earlier.write(tmp_path / "old")
+    command("apply", tmp_path / "old", tmp_path / "new.parquet", "--person", "id", "--not-in", tmp_path / "old.parquet", "-o", tmp_path / "by_command")
+    compared = {"person": "id", "not_in": tmp_path / "old.parquet"}
+    for data in (tmp_path / "new.parquet", new):
+        made = kohort.apply(tmp_path / "old", data, **compared)
+        made.write(tmp_path / "by_package", format="parquet", force=True)
+        assert contents(tmp_path / "by_package") == contents(tmp_path / "by_command")
+    # pandas has other types of text, so its files differ where their cells don't.
+    frame = kohort.apply(tmp_path / "old", new.to_pandas(), **compared).table
+    assert frame.astype(str).equals(made.to_pandas().astype(str)) and made.spec is None
+    found = kohort.verify(tmp_path / "by_package", applied_from=tmp_path / "old")
+    assert found.verdict == json.loads(command("verify", tmp_path / "by_command", "--applied-from", tmp_path / "old", "--json"))["verdict"] != "not_met"
+    assert kohort.apply(earlier, new, identifiers="id").manifest["applied"]["persons_compared"] is False
+    with pytest.raises(kohort.InputError, match="persons of the earlier release are in the new table"):
+        kohort.apply(tmp_path / "old", old, **compared)
+    with pytest.raises(kohort.RequirementUnreachable, match="none of the 5 new persons"):
+        kohort.apply(earlier, new.slice(0, 5), identifiers="id")
+    older = pa.concat_tables([new, new.slice(0, 4).set_column(1, "age", pa.array([300] * 4))])
+    assert kohort.apply(earlier, older, identifiers="id").manifest["persons"]["suppressed"] == 4
+    with pytest.raises(kohort.NotMet):
+        kohort.apply(earlier, older, identifiers="id", max_suppressed=0.01)
+    with pytest.raises(TypeError, match="person=..."):
+        kohort.apply(earlier, new, not_in=tmp_path / "old.parquet")
+    with pytest.raises(TypeError, match="write the frame to a file"):
+        kohort.apply(earlier, new, person="id", not_in=old)
+    with pytest.raises(TypeError, match="leave against and memory out"):
+        kohort.verify(tmp_path / "by_package", applied_from=earlier, memory="1GB")
+
+
+def test_values_that_hierarchies_lack_are_those_of_the_command(tmp_path, command):
+    pq.write_table(people(), tmp_path / "people.parquet")
+    (tmp_path / "town.csv").write_text("Ulm;South;*\nBonn;West;*\n")
+    spec = of_one(lambda _: tmp_path / "people.parquet", quasi={"age": None, "town": kohort.hierarchy_file(tmp_path / "town.csv"), "job": None})
+    (tmp_path / "release.toml").write_text(spec.to_toml())
+    command("anonymize", tmp_path / "release.toml", "--missing", tmp_path / "missing.csv", "-o", tmp_path / "out", status=2)
+    missing = spec.missing_values()
+    assert [(each.table, each.column, each.value, each.rows) for each in missing] == [("people", "town", "Kiel", 30)]
+    assert "Kiel" in (tmp_path / "missing.csv").read_text() and "Kiel" not in repr(missing)
+    assert of_one(lambda _: people()).missing_values() == []
 
 
 def test_an_audit_and_an_estimate_count_what_the_command_counts(tmp_path, command):
@@ -253,6 +339,15 @@ def test_a_hierarchy_is_made_and_read_as_by_the_command(tmp_path, command):
         counted = dict(line.split(maxsplit=1) for line in command("hierarchy", "check", tmp_path / "made.csv").splitlines() if line[:5] != "inner")
         assert (str(tree.n_values), str(tree.height), tree.root) == (counted["values"], counted["height"], counted["root"])
         assert kohort.hierarchy(tree).tree().to_csv() == tree.to_csv()
+    values = {"icd10": ["E11.9", "c50", "E10"], "isco": ["2211", "0110"], "nuts": ["DE212", "FR1"], "countries": ["DE", "PL"]}
+    for kind in get_args(_words.Classification):
+        (tmp_path / "codes.csv").write_text("code\n" + "\n".join(values[kind]) + "\n")
+        made = command("hierarchy", "make", tmp_path / "codes.csv", "--column", "code", "--kind", kind)
+        assert sorted(kohort.codes(kind, values[kind]).tree().to_csv().splitlines()) == sorted(made.splitlines())
+    with pytest.raises(kohort.InputError, match="1 of 2 values are no codes of isco"):
+        kohort.codes("isco", ["2211", "CANARY"])
+    with pytest.raises(kohort.InputError, match="no codes of 'icd11'"):
+        kohort.codes("icd11", ["E11"])
     shown = command("hierarchy", "show", "examples/clinic/hierarchies/diagnosis.csv")
     assert shown.rstrip("\n") == str(kohort.hierarchy_file("examples/clinic/hierarchies/diagnosis.csv").tree())
 
@@ -268,6 +363,7 @@ def test_schemas_are_those_that_the_command_prints(command):
 #: What does in Python what a command does.
 COUNTERPARTS = {
     "anonymize": (kohort.anonymize, kohort.Spec.anonymize, kohort.Spec.write_in_cells, kohort.Release.write),
+    "apply": (kohort.apply, kohort.Release.write),
     "check": (kohort.check,),
     "audit": (kohort.audit,),
     "verify": (kohort.verify,),
@@ -282,6 +378,10 @@ COUNTERPARTS = {
 OTHERS = {"explain", "completions", "man", "sql", "serve", "help"}
 #: Flags whose parameters have other names: those of a list are plural.
 RENAMED = {"identifier": "identifiers", "hierarchy": "hierarchies", "audience": "audiences", "algorithm": "algorithms", "drop_column": "drop_columns", "output": "out"}
+#: Flags that say how a CSV file is read, which are keys of one parameter.
+OF_READING = set(_words.Read.__annotations__)
+#: Flags that are functions of their own.
+FUNCTIONS = {"missing": kohort.Spec.missing_values}
 #: Flags that say what a terminal is shown, or where it is written.
 OF_TERMINALS = {"help", "json", "csv", "plot", "output", "dry_run"}
 
@@ -299,6 +399,8 @@ def test_every_command_has_a_counterpart(command):
 def test_every_flag_of_a_command_is_a_parameter(name, command):
     flags = {flag.replace("-", "_") for flag in re.findall(r"^ +(?:-., )?--([a-z-]+)", listed(command, name), flags=re.MULTILINE)}
     parameters = {parameter for function in COUNTERPARTS[name] for parameter in inspect.signature(function).parameters}
-    missing = {flag for flag in flags - OF_TERMINALS if flag not in parameters and RENAMED.get(flag) not in parameters}
+    if "read" in parameters:
+        parameters |= OF_READING
+    missing = {flag for flag in flags - OF_TERMINALS - set(FUNCTIONS) if flag not in parameters and RENAMED.get(flag) not in parameters}
     assert flags > {"help"} or name in ("init", "schema")
     assert missing == set()

@@ -24,7 +24,7 @@ def test_there_is_no_default_k(people, roles):
 def test_every_parameter_is_listed_and_no_other_is_taken(people, roles):
     of_spec = inspect.signature(kohort.Spec).parameters
     of_call = inspect.signature(kohort.anonymize).parameters
-    assert list(of_spec)[:4] == ["data", "k", "preset", "person"] and len(of_spec) == 32
+    assert list(of_spec)[:4] == ["data", "k", "preset", "person"] and len(of_spec) == 34
     assert list(of_call) == [*of_spec, "cells", "accept_risks", "threads", "progress"]
     assert str(of_call["k"]) == "k: 'int | None' = None" and str(of_call["cells"]) == "cells: 'Cells' = 'labels'"
     with pytest.raises(TypeError, match="unexpected keyword argument 'kay'"):

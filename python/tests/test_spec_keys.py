@@ -3,6 +3,7 @@
 import datetime
 import tomllib
 from dataclasses import fields
+from pathlib import Path
 from typing import get_args
 
 import pandas as pd
@@ -56,12 +57,13 @@ def test_every_key_of_a_table_is_a_field():
     assert defined("table") - {"file", "columns"} <= names(kohort.Table) | set(_words.Read.__annotations__)
     assert set(_words.Read.__annotations__) <= defined("table")
     assert keys(SCHEMA["$defs"]["table"]["properties"]["parent"]) == {"table", "foreign_key"}
-    roles = {"identifier": "identifiers", "key": "references"}
+    roles = {"identifier": "identifiers", "key": "references", "pseudonym": "pseudonyms"}
     assert {roles.get(role, role) for role in SCHEMA["$defs"]["role"]["enum"]} <= names(kohort.Table)
 
 
 def test_every_key_of_a_column_is_a_field_or_a_requirement():
-    assert defined("column") - {"role", "references"} <= names(kohort.Column) | ASKED
+    # A table says the role of a column, the table that a key refers to, and the file of the key of pseudonyms.
+    assert defined("column") - {"role", "references", "key_file"} <= names(kohort.Column) | ASKED
     assert defined("requirements") == ASKED
     assert defined("bound") == set(kohort.quantile(0.5))
 
@@ -102,19 +104,20 @@ def test_the_words_of_sections_are_those_of_the_schema():
 def test_what_is_said_of_one_table_stands_in_the_spec():
     spec = kohort.Spec(
         "people.csv", k=5, algorithm="mondrian", mondrian={"cuts": "relaxed"}, effort=3, max_suppressed=0.1, person="id",
-        read={"separator": ";", "null": ["", "NA"], "header": True},
-        quasi={"age": kohort.Column(top=90, bottom=18), "birth": kohort.Column(truncate="month", top=datetime.date(2001, 1, 1))},
+        read={"separator": ";", "null": ["", "NA"], "header": True}, objective="target:cost", pseudonyms={"id": Path("keys/id.key")},
+        quasi={"age": kohort.Column(top=90, bottom=18, weight=2.5), "birth": kohort.Column(truncate="month", top=datetime.date(2001, 1, 1))},
         sensitive={"cost": kohort.Column(requirements=kohort.p_sensitivity(2), round=100, top=kohort.quantile(0.99))},
         plain={"visit": kohort.Column(truncate="year", type=None), "ward": None},
     )  # fmt: skip
     said = tomllib.loads(spec.to_toml())
     assert said == {
-        "k": 5, "algorithm": "mondrian", "mondrian": {"cuts": "relaxed"}, "effort": 3, "max_suppressed": 0.1,
+        "k": 5, "algorithm": "mondrian", "mondrian": {"cuts": "relaxed"}, "effort": 3, "max_suppressed": 0.1, "objective": "target:cost",
         "tables": {
             "people": {
                 "file": "people.csv", "person": "id", "separator": ";", "null": ["", "NA"], "header": True,
                 "columns": {
-                    "age": {"role": "quasi", "top": 90, "bottom": 18},
+                    "id": {"role": "pseudonym", "key_file": "keys/id.key"},
+                    "age": {"role": "quasi", "top": 90, "bottom": 18, "weight": 2.5},
                     "birth": {"role": "quasi", "truncate": "month", "top": "2001-01-01"},
                     "cost": {"role": "sensitive", "p": 2, "round": 100, "top": {"quantile": 0.99}},
                     "visit": {"role": "plain", "truncate": "year"},
@@ -154,6 +157,48 @@ def test_what_is_said_of_recipients_and_registers_stands_in_the_spec(tmp_path):
     )  # fmt: skip
     assert said["registers"]["town"]["previous"] == [str(tmp_path / "town-2025.csv")]
     assert (said["register"], said["previous"]) == ({"method": "direct"}, ["2025/"])
+
+
+def test_a_register_may_be_used_in_the_way_that_loses_less():
+    register = {"registers": {"town": "town.csv"}, "register": {"method": "auto"}}
+    said = tomllib.loads(kohort.Spec("people.csv", k=4, quasi="age", **register).to_toml())
+    assert said["register"] == {"method": "auto"}
+
+
+def test_pseudonyms_are_codes_of_a_key_that_only_its_owner_has(tmp_path):
+    key = tmp_path / "pseudonyms.key"
+    key.write_bytes(bytes(range(32)))
+    key.chmod(0o600)
+    frame = pd.DataFrame({"id": [f"CANARY{n}" for n in range(40)], "age": [20 + n % 10 for n in range(40)]})
+    asked = {"k": 4, "quasi": "age", "pseudonyms": {"id": key}}
+    release = kohort.anonymize(frame, **asked)
+    codes = release.table["id"]
+    assert codes.nunique() == 40 and not codes.astype(str).str.contains("CANARY").any()
+    assert str(codes.dtype) == str(frame["id"].dtype)
+    assert set(kohort.anonymize(frame, **asked).table["id"]) == set(codes)
+    key.write_bytes(bytes(range(1, 33)))
+    assert not set(kohort.anonymize(frame, **asked).table["id"]) & set(codes)
+    key.chmod(0o644)
+    with pytest.raises(kohort.InputError, match="others than its owner may use it"):
+        kohort.anonymize(frame, **asked)
+    with pytest.raises(TypeError, match="name the file of each key"):
+        kohort.Spec(frame, k=4, quasi="age", pseudonyms="id")
+
+
+def test_weights_and_objectives_decide_what_is_lost():
+    frame = pd.DataFrame({"age": [n * 37 % 97 for n in range(400)], "wage": [n * 53 % 89 for n in range(400)]})
+
+    def lost(**asked):
+        release = kohort.anonymize(frame, k=10, **asked)
+        return release.loss["columns"], release.manifest
+
+    evenly, _ = lost(quasi=["age", "wage"])
+    weighted, _ = lost(quasi={"age": kohort.Column(weight=20), "wage": None})
+    assert weighted["age"] < evenly["age"]
+    _, manifest = lost(quasi=["age", "wage"], objective="rank")
+    assert "rank" in str(manifest)
+    with pytest.raises(kohort.InputError, match="objective"):
+        lost(quasi="age", plain="wage", objective="beauty")
 
 
 def test_cells_are_changed_before_classes_are_made():

@@ -48,7 +48,14 @@ kohort.anonymize(
     frame, k=5, quasi={"age": kohort.Column(top=kohort.quantile(0.99), truncate="month")}, mondrian={"cuts": "relaxed"},
     read={"separator": ";"}, collusion=kohort.Coalition(k=2), plain={"day": kohort.Column(truncate="year")},
 )
-assert_type(kohort.report("out").figures["k"], Any)
+kohort.anonymize(
+    frame, k=5, quasi={"age": kohort.Column(weight=2)}, objective="target:disease", pseudonyms={"id": "pseudonyms.key"},
+    register={"method": "auto"},
+)
+assert_type(kohort.apply("out", frame, identifiers=["name"], max_suppressed=0.1), kohort.Release)
+assert_type(kohort.check(frame, quasi="age", suda=3, read={"decimal": ","}).risks, kohort.Risks | None)
+assert_type(kohort.Spec(frame, k=5).missing_values()[0].rows, int)
+assert_type(kohort.report("out", against="release.toml", costs=True).figures["k"], Any)
 assert_type(kohort.explore(frame, k=range(2, 9), quasi="age").series[0].knee, int | None)
 assert_type(kohort.estimate_by("out", "age:10")["[20,29]"].count, float)
 """
@@ -64,6 +71,7 @@ kohort.anonymize("a.csv", k=5, algorithm="magic")  # type: ignore[arg-type]
 kohort.check("a.csv")  # type: ignore[call-arg]
 kohort.t_closeness(0.2, "far")  # type: ignore[arg-type]
 kohort.Column(type="number")  # type: ignore[arg-type]
+kohort.Column(weight="heavy")  # type: ignore[arg-type]
 kohort.Column(truncate="week")  # type: ignore[arg-type]
 kohort.Spec("a.csv", k=5, mondrian={"cut": "relaxed"})  # type: ignore[arg-type]
 """

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use kohort_core::apply_classes;
-use kohort_io::{AskedOfOne, Private, load, read_release};
+use kohort_io::{AskedOfOne, Batches, Private, load, read_release};
 use kohort_model::spec::{CsvSpec, HierarchySource};
 use kohort_model::{
     AppliedManifest, Cells, Column, NULL, Note, Progress, Release as Recoded, Role, Silent, Table, Texts,
@@ -45,6 +45,8 @@ use persons::refuse_persons_in_both;
 pub struct Apply {
     earlier: PathBuf,
     table: PathBuf,
+    /// The rows of the table, if they are not read from its file.
+    rows: Option<Batches>,
     csv: CsvSpec,
     person: Option<String>,
     roles: BTreeMap<String, Role>,
@@ -68,6 +70,7 @@ impl Apply {
         Apply {
             earlier: earlier.into(),
             table: table.into(),
+            rows: None,
             csv: CsvSpec::default(),
             person: None,
             roles: BTreeMap::new(),
@@ -76,6 +79,13 @@ impl Apply {
             max_suppressed: 1.0,
             accepts_risks: Risks::Refused,
         }
+    }
+
+    /// Takes the new persons from memory. The path of the table is then only its name in messages.
+    #[must_use]
+    pub fn instead_of(mut self, rows: Batches) -> Self {
+        self.rows = Some(rows);
+        self
     }
 
     /// Names the column that names the person. Without it, each row is a person.
@@ -162,6 +172,10 @@ impl Apply {
         let job = match self.accepts_risks {
             Risks::Refused => Job::new(spec, ""),
             Risks::Accepted => Job::new(spec, "").accept_risks(),
+        };
+        let job = match &self.rows {
+            Some(rows) => job.instead_of(&self.table, rows.clone()),
+            None => job,
         };
         let spec = job.spec();
         let loaded = load(job.sources(), spec, &spec.tables[0], progress)?;

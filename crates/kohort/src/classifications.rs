@@ -194,6 +194,19 @@ pub fn make_classified(of: &ColumnOfFile, kind: Classification, progress: &dyn P
     Err(Error::input(message, format!("correct them; a code is {}", kind.example())))
 }
 
+/// Makes the hierarchy of codes in memory.
+///
+/// # Errors
+/// [`Error::Input`] if some of the values are no codes.
+pub fn classified<'a>(values: impl IntoIterator<Item = &'a str>, kind: Classification) -> Result<Hierarchy, Error> {
+    let values: Texts = values.into_iter().collect();
+    tree(kind, &values).ok_or_else(|| {
+        let n_bad = values.iter().filter(|text| kind.labels(text).is_none()).count();
+        let message = format!("{n_bad} of {} values are no codes of {}", values.len(), kind.word());
+        Error::input(message, format!("correct them; a code is {}", kind.example()))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -217,6 +230,16 @@ mod tests {
         assert_eq!(of("V00"), ["V00", "V00.-", "XX V01-Y98", "*"]);
         assert_eq!(of("T98"), ["T98", "T98.-", "T90-T98", "XIX S00-T98", "*"]);
         assert_eq!(of("U07.1"), ["U07.1", "U07.-", "U00-U49", "XXII U00-U99", "*"]);
+    }
+
+    #[test]
+    fn values_in_memory_that_are_no_codes_are_counted_and_not_shown() {
+        let tree = classified(["2211", "0110"], Classification::Isco).unwrap();
+        assert_eq!(tree.leaves().len(), 2);
+        let error = classified(["2211", "CANARY", "22 11"], Classification::Isco).unwrap_err();
+        assert!(
+            error.to_string().contains("2 of 3 values are no codes of isco") && !error.to_string().contains("CANARY")
+        );
     }
 
     #[test]

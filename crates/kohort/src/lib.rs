@@ -105,7 +105,7 @@ pub use builder::{
     Table,
 };
 pub use check::{Check, Checked, ColumnRisk, RiskOptions, Risks};
-pub use classifications::{Classification, make_classified};
+pub use classifications::{Classification, classified, make_classified};
 pub use counts::{counts, has_sizes, hides_persons};
 pub use error::{Error, Report};
 pub use estimate::{

@@ -25,17 +25,19 @@ from ._explore import Explored, Run, Series, explore
 from ._functions import (
     Audit,
     Check,
+    Risks,
     Suggestion,
     Suggestions,
     Verification,
     anonymize,
+    apply,
     audit,
     check,
     schema,
     suggest,
     verify,
 )
-from ._hierarchy import Hierarchy, Tree, date, dates, flat, hierarchy, hierarchy_file, mask, steps
+from ._hierarchy import Hierarchy, Tree, codes, date, dates, flat, hierarchy, hierarchy_file, mask, steps
 from ._kohort import ArrowTable, __version__
 from ._release import Release, WrittenRelease
 from ._report import Documents, report
@@ -50,7 +52,7 @@ from ._requirements import (
     recursive_diversity,
     t_closeness,
 )
-from ._spec import Audience, Coalition, Column, PlannedCells, Register, Spec, Table, quantile
+from ._spec import Audience, Coalition, Column, MissingValue, PlannedCells, Register, Spec, Table, quantile
 
 __all__ = [
     "ArrowTable",
@@ -71,6 +73,7 @@ __all__ = [
     "InputError",
     "KohortError",
     "MissingLibrary",
+    "MissingValue",
     "NotMet",
     "PlannedCells",
     "Register",
@@ -79,6 +82,7 @@ __all__ = [
     "Requirement",
     "RequirementUnreachable",
     "RiskError",
+    "Risks",
     "Run",
     "Series",
     "Spec",
@@ -91,9 +95,11 @@ __all__ = [
     "__version__",
     "alpha",
     "anonymize",
+    "apply",
     "audit",
     "beta_likeness",
     "check",
+    "codes",
     "date",
     "dates",
     "enhanced_beta_likeness",

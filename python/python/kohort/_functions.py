@@ -9,18 +9,35 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _kohort
-from ._errors import Report
+from ._errors import InputError, Report
 from ._folders import Folders
 from ._html import page, percent, size_chart, table
 from ._progress import Progress, reporting
 from ._release import Release, _escaped, _sizes
 from ._requirements import join
-from ._sources import source_of
+from ._sources import Source, source_of
 from ._spec import Asked, Spec, _by_column, _listed, _name_of, _names, _size
-from ._words import Cells, Columns, Names, Verdict
+from ._words import Cells, Columns, Names, Read, Verdict
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+
+@dataclass(frozen=True)
+class Risks:
+    """Where the risk of a table comes from. It names rows by number, so it is for those who have the table."""
+
+    #: How much risk each quasi column adds, the most first: ``column``, ``adds``, ``k_without``, ``unique_without``,
+    #: ``average_risk_without`` and ``suda_share``.
+    columns: tuple[dict[str, Any], ...]
+    #: Sets of few columns in which a row is unique: ``largest``, ``rows``, ``minimal_sets``, ``highest_score``. None if not asked for.
+    suda: dict[str, Any] | None
+    #: The risk among all persons that the table is a sample of: ``persons``, ``share``, ``alone_in_table``, ``alone`` by model,
+    #: ``highest_risk``, ``average_risk``. None if not asked for.
+    population: dict[str, Any] | None
+    #: A column for each figure of a row, as a DataFrame takes them: ``row`` from 1, ``persons`` who look the same, ``risk``, and
+    #: ``suda``, the score of the row, if asked for.
+    records: dict[str, list[Any]] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -47,6 +64,8 @@ class Check:
     sensitive: dict[str, dict[str, float | None]]
     #: Requirements that are not met.
     unmet: tuple[Report, ...]
+    #: Where the risk comes from, if that was asked for.
+    risks: Risks | None = None
     #: The k that was asked, if any.
     asked_k: int | None = field(default=None, compare=False)
 
@@ -69,6 +88,10 @@ class Check:
             names = ("l", "entropy_l", "t", "alpha", "beta")
             measured = [(column, *(found.get(name) for name in names)) for column, found in self.sensitive.items()]
             parts.append(table(("worst class of", "l", "entropy l", "t", "alpha", "beta"), measured))
+        if self.risks is not None:
+            names = ("column", "adds", "k_without", "unique_without", "average_risk_without")
+            header = tuple(name.replace("_", " ") for name in names)
+            parts.append(table(header, [tuple(column[name] for name in names) for column in self.risks.columns]))
         parts.append(size_chart(list(self.class_sizes.items()), self.counted))
         parts += [f'<p class="no">not met: {_escaped(report.message)}</p>' for report in self.unmet]
         return page("".join(parts))
@@ -81,13 +104,23 @@ def check(
     sensitive: Columns = (),
     person: str | None = None,
     k: int | None = None,
+    by_column: bool = False,
+    suda: int | None = None,
+    population: int | None = None,
+    records: bool = False,
+    read: Read | None = None,
     memory: int | str | None = None,
     threads: int | None = None,
     progress: Progress = None,
 ) -> Check:
     """Counts any table, also another tool's output: how alone people are, and what their classes tell.
 
-    With ``memory``, such as ``"1GB"``, a table in a file may be larger than memory. Its rows wait on the disk, encrypted.
+    With ``by_column``, ``suda``, ``population`` or ``records``, ``risks`` says where the risk comes from: what each quasi column adds,
+    and the risk of each row. ``suda`` also scores rows and columns by sets of up to so many quasi columns in which a row is unique, and
+    unique in no smaller part; ``population`` is the number of persons that the table is a sample of, for the risk among them.
+
+    ``read`` holds how a CSV file is read, such as ``{"decimal": ","}``. With ``memory``, such as ``"1GB"``, a table in a file may be
+    larger than memory. Its rows wait on the disk, encrypted.
 
     >>> import kohort
     >>> found = kohort.check("examples/clinic/patients.csv", quasi=["sex", "occupation"], sensitive="diagnosis", k=5)
@@ -97,18 +130,25 @@ def check(
     1
     """
     source = source_of(data)
+    with_risks = by_column or records or suda is not None or population is not None
+    if memory is not None and (with_risks or read):
+        raise TypeError("with memory, by_column, suda, population, records and read are not there: count all of the table at once")
+    for name, number in (("suda", suda), ("population", population)):
+        if number is not None and not 0 <= number < 1 << 64:
+            raise InputError([(f"{name}={number}: no such number", "give a whole number from 1 on")])
     columns: dict[str, dict[str, Any]] = {name: {"role": "quasi"} for name in _names(quasi, "quasi")}
     for name, asked in _by_column(sensitive, "sensitive").items():
         if name in columns:
             raise TypeError(f"column '{name}' is quasi and sensitive: keep one of them")
         columns[name] = {"role": "sensitive", **join(asked)}
-    entry: dict[str, Any] = {"file": "-", "columns": columns}
+    entry: dict[str, Any] = {"file": "-", "columns": columns, **_reading(read, source)}
     if person is not None:
         entry["person"] = person
     document = {"k": 1 if k is None else k, "tables": {"table": entry}}
     n_bytes = None if memory is None else _size(memory)
     with reporting(progress) as hook:
-        found = json.loads(_kohort.check(source.whole(), document, k is not None, n_bytes, threads, hook))
+        text = _kohort.check(source.whole(), document, k is not None, n_bytes, with_risks, suda, population, threads, hook)
+    found = json.loads(text)
     return Check(
         k=found["k"],
         classes=found["classes"],
@@ -121,7 +161,26 @@ def check(
         class_sizes=dict(_sizes(found)),
         sensitive=found["sensitive"],
         unmet=_reports(found["unmet"]),
+        risks=_risks(found["risks"]) if with_risks else None,
         asked_k=k,
+    )
+
+
+def _reading(read: Read | None, source: Source) -> dict[str, Any]:
+    """How a CSV file is read, as the keys of a table in a spec."""
+    if read and not source.is_file:
+        raise TypeError("read says how a CSV file is read, and this table is in memory: leave read out")
+    return dict(read or {})
+
+
+def _risks(found: Mapping[str, Any]) -> Risks:
+    sizes, scores = found["persons"], found["scores"]
+    records = {"row": list(range(1, len(sizes) + 1)), "persons": sizes, "risk": [1 / size for size in sizes]}
+    return Risks(
+        columns=tuple(found["columns"]),
+        suda=found["suda"],
+        population=found["population"],
+        records=records if scores is None else {**records, "suda": scores},
     )
 
 
@@ -170,6 +229,7 @@ def verify(
     against: Spec | str | os.PathLike[str] | None = None,
     tables: Mapping[str, Any] | None = None,
     k: int | None = None,
+    applied_from: Any = None,
     memory: int | str | None = None,
     threads: int | None = None,
     progress: Progress = None,
@@ -178,9 +238,12 @@ def verify(
 
     ``release`` is a folder, or a :class:`Release`, which is written to a temporary folder first. ``against`` is a spec or
     the path of one; ``tables`` gives frames for tables that it names as files, and ``k`` is the k that was used in place of that
-    of the spec. With ``memory``, such as ``"1GB"``, the tables may be larger than memory: their rows wait on the disk, encrypted.
+    of the spec. ``applied_from`` is the release whose classes :func:`apply` gave to new persons: what both tell together is counted, too.
+    With ``memory``, such as ``"1GB"``, the tables may be larger than memory: their rows wait on the disk, encrypted.
     """
     n_bytes = None if memory is None else _size(memory)
+    if applied_from is not None and (against is not None or memory is not None):
+        raise TypeError("applied_from counts two releases from their files: leave against and memory out")
     with reporting(progress) as hook:
         job = None
         if against is not None:
@@ -191,7 +254,8 @@ def verify(
         elif k is not None:
             raise TypeError("k is the k that was used in place of that of a spec: name the spec with against=...")
         with Folders() as folders:
-            found = json.loads(_kohort.verify(folders.of(release), job, n_bytes, threads, hook))
+            earlier = None if applied_from is None else folders.of(applied_from)
+            found = json.loads(_kohort.verify(folders.of(release), job, n_bytes, earlier, threads, hook))
     counts = found["findings"]
     return Verification(
         verdict=found["verdict"],
@@ -362,6 +426,63 @@ def anonymize(
     5
     """
     return Spec(data, **asked).anonymize(cells=cells, accept_risks=accept_risks, threads=threads, progress=progress)
+
+
+def apply(
+    earlier: Any,
+    new: Any,
+    *,
+    person: str | None = None,
+    not_in: str | os.PathLike[str] | None = None,
+    identifiers: Names = (),
+    drop: Names = (),
+    hierarchies: Mapping[str, Any] | None = None,
+    max_suppressed: float | None = None,
+    read: Read | None = None,
+    accept_risks: bool = False,
+    threads: int | None = None,
+    progress: Progress = None,
+) -> Release:
+    """Releases new persons in the classes of an earlier release, and verifies the result, alone and together with the earlier one.
+
+    ``earlier`` is the folder of a release, or a :class:`Release`; roles, types and requirements are its own. ``new`` is a frame or a
+    path with the columns of the release; columns that it lacks are ``identifiers`` or ``drop``. Persons who fit into no class in which
+    enough other new persons are, are left out: any share of them, or at most ``max_suppressed``.
+
+    A person should be in one of the two releases only. ``person`` is the column that names the person, and ``not_in`` the path of the
+    private table of the earlier release: then persons who are in both are refused. ``hierarchies`` has those that the earlier release
+    withholds, by column. ``release.spec`` is None, because the earlier release says what is asked.
+
+    >>> import kohort
+    >>> rows = {"age": [20, 21, 22, 30, 31, 32], "ill": ["a", "b", "a", "b", "a", "b"]}
+    >>> import pandas as pd
+    >>> earlier = kohort.anonymize(pd.DataFrame(rows), k=3, quasi={"age": kohort.steps(10)}, sensitive="ill")
+    >>> new = kohort.apply(earlier, pd.DataFrame({**rows, "age": [23, 24, 25, 26, 33, 44]}))
+    >>> new.k, new.manifest["persons"]["suppressed"]
+    (4, 2)
+    """
+    source = source_of(new, "the new table")
+    if not_in is not None and person is None:
+        raise TypeError("not_in compares persons: name the column that names them with person=...")
+    if not_in is not None and not isinstance(not_in, (str, os.PathLike)):
+        raise TypeError("not_in must be the path of the private table of the earlier release: write the frame to a file first")
+    entry = {"file": "-", "columns": {}, **_reading(read, source)}
+    with Folders() as folders, reporting(progress) as hook:
+        made = _kohort.apply(
+            folders.of(earlier),
+            source.whole(),
+            {"k": 1, "tables": {"table": entry}},
+            folders.hierarchies(hierarchies),
+            _names(identifiers, "identifiers"),
+            _names(drop, "drop"),
+            person,
+            None if not_in is None else os.fspath(not_in),
+            1.0 if max_suppressed is None else max_suppressed,
+            accept_risks,
+            threads,
+            hook,
+        )
+    return Release(made, {str(json.loads(made.manifest)["tables"][0]["name"]): source}, None)
 
 
 def _reports(reports: Iterable[Mapping[str, Any]]) -> tuple[Report, ...]:

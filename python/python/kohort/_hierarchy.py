@@ -11,7 +11,7 @@ from typing import Any
 from . import _kohort
 from ._errors import InputError
 from ._html import page, tree_html
-from ._words import Level, Side
+from ._words import Classification, Level, Side
 
 
 class Hierarchy:
@@ -177,6 +177,30 @@ def hierarchy_file(path: str | os.PathLike[str], *, edges: bool = False) -> Hier
     """A file with a row per value, ``value;parent;...;root``, which is ARX's format, or with rows ``child;parent``."""
     name = os.fspath(path)
     return Hierarchy({"edges": name} if edges else name, words=f"file {name}")
+
+
+def codes(classification: Classification, values: Iterable[Any]) -> Hierarchy:
+    """The groups of codes that say where they belong: ICD-10, ISCO-08, NUTS, or countries by two or three letters.
+
+    ``values`` are the codes of a column. All countries are listed; of other classifications only these codes are, so a released
+    hierarchy tells which ones occur: give all codes that exist, or withhold it with ``hierarchies="withhold"``.
+
+    >>> print(codes("icd10", ["E11.9", "E10", "C50.1"]).tree())
+    *  (3)
+      II C00-D48  (1)
+        C50-C50  (1)
+          C50.-  (1)
+            C50.1
+      IV E00-E90  (2)
+        E10-E14  (2)
+          E10.-  (1)
+            E10
+          E11.-  (1)
+            E11.9
+    """
+    texts = list(dict.fromkeys(str(value) for value in values if not _is_missing(value)))
+    made = hierarchy(Tree(json.loads(_kohort.tree_of_codes(classification, texts))))
+    return Hierarchy(None, text=made._text, words=f"{len(texts)} codes of {classification}")
 
 
 def hierarchy(tree: Any) -> Hierarchy:

@@ -9,6 +9,7 @@ __all__ = [
     "Job",
     "Release",
     "__version__",
+    "apply",
     "audit",
     "bar_chart",
     "check",
@@ -22,6 +23,7 @@ __all__ = [
     "schema",
     "suggest",
     "tree",
+    "tree_of_codes",
     "tree_of_values",
     "verify",
     "write_report",
@@ -65,7 +67,8 @@ class Job:
     def instead_of_text(self, file: _Path, text: str) -> Job: ...
     def asking(self, k: int | None = None, effort: int | None = None) -> Job: ...
     def too_large(self, n_bytes: int | None = None) -> tuple[int, int, int] | None: ...
-    def plan_in_cells(self, n_bytes: int, threads: int | None = None, hook: _Hook = None) -> tuple[int, int, int, int]: ...
+    def plan_in_cells(self, n_bytes: int, threads: int | None = None, hook: _Hook = None) -> tuple[int, int, int, int, int]: ...
+    def missing_values(self, threads: int | None = None, hook: _Hook = None) -> list[tuple[str, str, str, int]]: ...
     def anonymize(
         self,
         cells: str = "labels",
@@ -109,11 +112,28 @@ class Release:
     ) -> str: ...
     def csv(self) -> str: ...
 
+def apply(
+    folder: _Path,
+    source: Any,
+    document: dict[str, Any],
+    settings: dict[str, Any],
+    identifiers: list[str],
+    drop: list[str],
+    person: str | None = None,
+    not_in: _Path | None = None,
+    max_suppressed: float = 1.0,
+    accept_risks: bool = False,
+    threads: int | None = None,
+    hook: _Hook = None,
+) -> Release: ...
 def check(
     source: Any,
     document: dict[str, Any],
     has_k: bool,
     n_bytes: int | None = None,
+    risks: bool = False,
+    suda: int | None = None,
+    population: int | None = None,
     threads: int | None = None,
     hook: _Hook = None,
 ) -> str: ...
@@ -121,6 +141,7 @@ def verify(
     folder: _Path,
     against: Job | None = None,
     n_bytes: int | None = None,
+    applied_from: _Path | None = None,
     threads: int | None = None,
     hook: _Hook = None,
 ) -> str: ...
@@ -149,6 +170,9 @@ def owner_report(
     folder: _Path,
     against: Job,
     out: _Path | None = None,
+    costs: bool = False,
+    target: str | None = None,
+    population: int | None = None,
     threads: int | None = None,
     hook: _Hook = None,
 ) -> list[tuple[str, str]]: ...
@@ -163,6 +187,7 @@ def explore(
 ) -> str: ...
 def schema(kind: str) -> str: ...
 def tree(text: str, is_edges: bool, place: _Path) -> str: ...
+def tree_of_codes(kind: str, values: list[str]) -> str: ...
 def tree_of_values(document: dict[str, Any], values: list[str]) -> str: ...
 def bar_chart(title: str, unit: str, bars: list[tuple[str, float, str]]) -> str: ...
 def pair_chart(

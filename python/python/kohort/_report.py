@@ -37,6 +37,9 @@ def report(
     against: Spec | str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str] | None = None,
     tables: Mapping[str, Any] | None = None,
+    costs: bool = False,
+    target: str | None = None,
+    population: int | None = None,
     threads: int | None = None,
     progress: Progress = None,
 ) -> Documents:
@@ -47,14 +50,20 @@ def report(
     the command. Without ``out`` nothing is written.
 
     ``against`` is a spec or the path of one, and makes a second report with figures that need the private tables, **for their owner
-    alone**. ``tables`` gives frames for tables that the spec names as files, and ``out`` must be outside of the release.
+    alone**. ``tables`` gives frames for tables that the spec names as files, and ``out`` must be outside of the release. With
+    ``against``, ``costs=True`` measures what each quasi column and each requirement costs, which takes a run for each; ``target`` is a
+    column, and the report says how well it can be predicted from such a release; and ``population`` is the number of persons that the
+    private table is a sample of, for the risk among them.
     """
+    if against is None and (costs or target is not None or population is not None):
+        raise TypeError("costs, target and population are figures of the owner's report: name the spec with against=...")
     with Folders() as folders, reporting(progress) as hook:
         folder = folders.of(release)
         if against is not None:
             spec = against if isinstance(against, Spec) else Spec.from_toml(against)
             job, _ = spec._job(tables, threads, hook)
-            texts = dict(_kohort.owner_report(folder, job, None if out is None else os.fspath(out), threads, hook))
+            written = None if out is None else os.fspath(out)
+            texts = dict(_kohort.owner_report(folder, job, written, costs, target, population, threads, hook))
             return Documents(json.loads(texts["owner-report.json"]), texts["owner-report.html"])
         if out is not None and Path(out).resolve() == Path(folder).resolve():
             _kohort.write_report(folder, threads, hook)

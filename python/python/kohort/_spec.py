@@ -60,6 +60,8 @@ class Column:
     Cells can be changed before classes are made: ``round`` makes numbers multiples of a base; ``truncate`` makes dates the first
     day of their ``month``, ``quarter``, ``year`` or ``decade``; ``top`` and ``bottom`` code values at a bound and beyond it as
     ``>= bound`` and ``<= bound``. A bound is a number, a date or :func:`quantile`.
+
+    ``weight`` says how much the loss of a quasi column counts, compared with others: 1 without it.
     """
 
     hierarchy: Any = None
@@ -70,6 +72,7 @@ class Column:
     truncate: Period | None = None
     top: Any = None
     bottom: Any = None
+    weight: float | None = None
 
 
 def quantile(share: float) -> dict[str, float]:
@@ -91,7 +94,8 @@ class Table:
     columns are those that others could know; ``sensitive`` columns those that nobody should learn. ``parent`` is the name of
     the table that the rows belong to, and the column that says to which row. ``orphans="drop"`` leaves out rows without a
     parent row, ``childless="keep"`` allows persons without such rows, and ``max_rows_left_out`` is the largest share of the rows
-    of a child table that may be left out. ``read`` says how a CSV file is read, and ``settings`` holds any other key of a table
+    of a child table that may be left out. ``pseudonyms`` is a dict from columns to the files of their keys: each value is released as a
+    code that only the owner of the key can compute. ``read`` says how a CSV file is read, and ``settings`` holds any other key of a table
     in a spec.
     """
 
@@ -102,6 +106,7 @@ class Table:
     sensitive: Columns = ()
     plain: Columns = ()
     drop: Names = ()
+    pseudonyms: Mapping[str, str | os.PathLike[str]] = field(default_factory=dict)
     person_k: str | None = None
     key: str | None = None
     parent: tuple[str, str] | None = None
@@ -162,6 +167,7 @@ class Asked(TypedDict, total=False):
     sensitive: Columns | None
     plain: Columns | None
     drop: Names | None
+    pseudonyms: Mapping[str, str | os.PathLike[str]] | None
     person_k: str | None
     read: Read | None
     name: str | None
@@ -173,6 +179,7 @@ class Asked(TypedDict, total=False):
     delta_presence: tuple[float, float] | None
     previous: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None
     algorithm: Algorithm | None
+    objective: str | None
     effort: int | None
     max_suppressed: float | None
     leftovers: Leftovers | None
@@ -188,8 +195,8 @@ class Asked(TypedDict, total=False):
 
 
 # Parameters that say what the columns of the only table are for, and those that are keys of a spec as they are.
-_ROLES = ("person", "identifiers", "quasi", "sensitive", "plain", "drop", "person_k")
-_KEYS = ("algorithm", "effort", "max_suppressed", "leftovers", "order", "keys", "hierarchies", "seed", "steer")
+_ROLES = ("person", "identifiers", "quasi", "sensitive", "plain", "drop", "pseudonyms", "person_k")
+_KEYS = ("algorithm", "objective", "effort", "max_suppressed", "leftovers", "order", "keys", "hierarchies", "seed", "steer")
 _SECTIONS = ("mondrian", "datafly", "full_domain", "clustering", "register")
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -351,7 +358,7 @@ class Spec:
         """Reads, anonymizes, verifies and writes a table that may be larger than memory, as the command does with ``--memory``.
 
         ``memory`` is how much may be used for the data, in bytes or as in ``"2GB"``. The table is cut into cells that fit, whose
-        rows wait beside ``folder``, encrypted. For one table, in which each row is a person.
+        rows wait beside ``folder``, encrypted. For one table.
         """
         n_bytes = _size(memory)
         with reporting(progress) as hook:
@@ -373,6 +380,21 @@ class Spec:
         with reporting(progress) as hook:
             job, _ = self._job(tables, threads, hook, by_column=False)
             return PlannedCells(*job.plan_in_cells(_size(memory), threads, hook))
+
+    def missing_values(
+        self,
+        *,
+        tables: Mapping[str, Any] | None = None,
+        threads: int | None = None,
+        progress: Progress = None,
+    ) -> list[MissingValue]:
+        """The values of the tables that their hierarchy files lack, for which a release is refused.
+
+        They are cells of private tables, so they are for the publisher alone.
+        """
+        with reporting(progress) as hook:
+            job, _ = self._job(tables, threads, hook)
+            return [MissingValue(*found) for found in job.missing_values(threads, hook)]
 
     def explore(
         self,
@@ -469,6 +491,10 @@ class Spec:
             add(column, {"role": "plain", **self._column(name, column, said, is_quasi=False)})
         for column in _names(table.drop, "drop"):
             add(column, {"role": "drop"})
+        if not isinstance(table.pseudonyms or {}, Mapping):
+            raise TypeError(f"table '{name}': name the file of each key, as in pseudonyms={{'id': 'pseudonyms.key'}}")
+        for column, key_file in _by_column(table.pseudonyms or {}, "pseudonyms").items():
+            add(column, {"role": "pseudonym", "key_file": os.fspath(key_file)})
         for column in _names(table.person_k, "person_k"):
             add(column, {"role": "person_k"})
         for column, other in table.references.items():
@@ -486,7 +512,7 @@ class Spec:
         if not isinstance(said, Column):
             said = Column(hierarchy=said) if is_quasi else Column(requirements=said)
         settings = join(said.requirements)
-        for key in ("type", "round", "truncate", "top", "bottom"):
+        for key in ("type", "round", "truncate", "top", "bottom", "weight"):
             if getattr(said, key) is not None:
                 settings[key] = getattr(said, key)
         if _names(said.sensitive_to, "sensitive_to"):
@@ -516,6 +542,18 @@ class Spec:
 
 
 @dataclass(frozen=True)
+class MissingValue:
+    """A value that a hierarchy file lacks. It is a cell of a private table."""
+
+    table: str
+    column: str
+    # A value must not be printed by chance.
+    value: str = field(repr=False)
+    #: The rows that hold it.
+    rows: int
+
+
+@dataclass(frozen=True)
 class PlannedCells:
     """How a table would be cut into cells. Cells in which the requirement can't be reached are joined later."""
 
@@ -525,6 +563,8 @@ class PlannedCells:
     rows_of_largest_cell: int
     #: What the work may take on the disk at most, the release included.
     bytes_on_disk: int
+    #: How often all rows are read.
+    passes: int
 
 
 _UNITS = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -568,7 +608,7 @@ def _as_table(name: str, table: Any) -> Table:
 def _refuse_roles_of_many(own: Table) -> None:
     given = [
         name
-        for name in ("person", "identifiers", "quasi", "sensitive", "plain", "drop", "person_k", "read")
+        for name in (*_ROLES, "read")
         if getattr(own, name) not in (None, (), {})
     ]
     if given:

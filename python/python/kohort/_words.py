@@ -14,6 +14,7 @@ Columns = str | Iterable[str] | Mapping[str, Any]
 Algorithm = Literal["auto", "mondrian", "top-down", "datafly", "cluster", "full-domain", "miracle", "miraclex"]
 Cells = Literal["labels", "bounds", "midpoint"]
 Childless = Literal["refuse", "keep"]
+Classification = Literal["icd10", "isco", "nuts", "countries"]
 Distance = Literal["equal", "ordered", "hierarchical"]
 Format = Literal["csv", "csv.gz", "csv.zst", "parquet", "arrow", "arrows"]
 Hierarchies = Literal["shown", "withhold"]
@@ -71,7 +72,7 @@ class Clustering(TypedDict, total=False):
 class Registering(TypedDict, total=False):
     """How a table and its registers are put together."""
 
-    method: Literal["refine", "direct"]
+    method: Literal["auto", "refine", "direct"]
     missing: Literal["skip", "refuse"]
     release: Literal["all", "microdata"]
     unmatched: Literal["doubt", "count"]

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use kohort_io::{CheckOptions, read_for_check};
+use kohort_io::{Batches, CheckOptions, read_batches_for_check, read_for_check};
 use kohort_model::spec::CsvSpec;
 use kohort_model::{Progress, Requirement, Table};
 use kohort_verify::{
@@ -71,9 +71,33 @@ impl Check {
         let path = path.as_ref();
         self.refuse_options(options)?;
         let read_as = CheckOptions { csv: options.csv.clone(), ..CheckOptions::default() };
-        let mut table = read_for_check(path, &read_as, progress)?;
-        let quasi = positions(path, &table, &self.quasi)?;
-        let checked = self.count_in(path, &mut table, &notation_of(&options.csv))?;
+        self.risks_of(path, read_for_check(path, &read_as, progress)?, options, progress)
+    }
+
+    /// Does the same for rows in memory.
+    ///
+    /// # Errors
+    /// As [`Check::risks_of_file`].
+    pub fn risks_of_batches(
+        &self,
+        batches: &Batches,
+        options: &RiskOptions,
+        progress: &dyn Progress,
+    ) -> Result<(Checked, Risks), Error> {
+        self.refuse_options(options)?;
+        let name = "table";
+        self.risks_of(Path::new(name), read_batches_for_check(name, batches, progress)?, options, progress)
+    }
+
+    fn risks_of(
+        &self,
+        place: &Path,
+        mut table: Table,
+        options: &RiskOptions,
+        progress: &dyn Progress,
+    ) -> Result<(Checked, Risks), Error> {
+        let quasi = positions(place, &table, &self.quasi)?;
+        let checked = self.count_in(place, &mut table, &notation_of(&options.csv))?;
         let risks = self.risks(&table, &quasi, (&checked.findings, options), progress)?;
         Ok((checked, risks))
     }
