@@ -381,8 +381,11 @@ fn check_loss(ledger: &mut Ledger, key: &str, claimed: &Loss, counted: Option<&L
     ledger.number(format!("{key}.lm"), *lm, counted.lm);
     ledger.number(format!("{key}.ncp"), *ncp, counted.ncp);
     ledger.number(format!("{key}.uncertainty_penalty"), *uncertainty_penalty, counted.uncertainty_penalty);
+    // A release that was made in cells claims neither of the two.
+    let is_claimed = rank.is_some() || entropy.is_some();
     for (name, claimed, counted) in [("rank", *rank, counted.rank), ("entropy", *entropy, counted.entropy)] {
         match (claimed, counted) {
+            (None, Some(counted)) if is_claimed => ledger.wrong(format!("{key}.{name}"), "nothing", counted),
             (None, _) => {}
             (Some(_), None) => ledger.open(format!("{key}.{name}")),
             (Some(claimed), Some(counted)) => ledger.number(format!("{key}.{name}"), claimed, counted),

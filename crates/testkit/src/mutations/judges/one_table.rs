@@ -9,7 +9,9 @@ use kohort_model::{
 
 use super::{Figures, Judgement, assign};
 use crate::mutations::{Cell, Sheet};
-use crate::oracle::{Labels, Verdict, covers, distance_of, holders_of, judge, naive_loss, person, persons};
+use crate::oracle::{
+    Labels, Verdict, covers, distance_of, holders_of, judge, naive_loss, naive_spread, person, persons,
+};
 
 /// How many ways to trace rows back to persons are tried at most.
 const MAX_WAYS: usize = 200_000;
@@ -263,6 +265,9 @@ impl OneTable<'_> {
         set("loss/average_class".to_owned(), loss.average_class);
         set("loss/uncertainty_penalty".to_owned(), loss.uncertainty_penalty);
         set("loss/k_deviation".to_owned(), loss.k_deviation);
+        let spread = naive_spread(self.table, release);
+        set("loss/rank".to_owned(), spread.rank);
+        set("loss/entropy".to_owned(), spread.entropy);
         for (column, lm) in loss.columns {
             set(format!("loss/columns/{column}"), lm);
         }
