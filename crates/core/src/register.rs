@@ -131,8 +131,13 @@ pub fn anonymize_with_register(
         (RegisterRows::All, method) => (LookedAt::Everybody, method),
         (RegisterRows::Microdata, method) => (LookedAt::Private, method),
     };
-    let shares = scale::shares(joined, &encoded, looked_at);
-    let encoded = encoded.relative_to(&shares);
+    let encoded = match looked_at {
+        LookedAt::Private => {
+            let shares = scale::private_shares(joined, &encoded);
+            encoded.relative_to(&shares)
+        }
+        LookedAt::Everybody => encoded,
+    };
     let partitioner: Box<dyn Partitioner> = match (spec.algorithm, looked_at, method) {
         // Repacking lowers the loss of everybody, and so may raise that of the few who are private.
         (Algorithm::Auto, LookedAt::Everybody, RegisterMethod::Refine) => Box::new(LeastLoss { repacks: 0 }),

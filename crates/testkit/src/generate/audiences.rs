@@ -5,7 +5,7 @@ use std::fmt;
 
 use kohort_core::AnonymizeError;
 use kohort_core::audiences::{AnonymizedForAudiences, anonymize_audiences};
-use kohort_model::spec::{Algorithm, Leftovers};
+use kohort_model::spec::{Algorithm, Leftovers, LossObjective};
 use kohort_model::{Audience, Audiences, Coalition, Distance, Requirement, Role, Silent, Steer};
 use proptest::prelude::*;
 
@@ -57,12 +57,13 @@ pub fn audiences_job(size: Size) -> impl Strategy<Value = AudiencesJob> {
     )
 }
 
-/// A job that audiences can have: full-domain recoding and leaving out leftovers are refused for them.
+/// A job that audiences can have: full-domain recoding, leaving out leftovers and objectives are refused for them.
 fn for_audiences(mut job: Job) -> Job {
     if job.spec.algorithm == Algorithm::FullDomain {
         job.spec.algorithm = Algorithm::Mondrian;
     }
     job.spec.leftovers = Leftovers::Merge;
+    job.spec.objective = LossObjective::Lm;
     job
 }
 

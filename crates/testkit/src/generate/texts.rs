@@ -66,12 +66,13 @@ impl Job {
         let person =
             self.table.person_column().map_or(String::new(), |column| format!("person = \"{}\"\n", column.name));
         format!(
-            "{top}k = {}\nalgorithm = \"{}\"\nmax_suppressed = {:?}\nleftovers = \"{leftovers}\"\norder = \"{order}\"\n\
-             keys = \"{keys}\"\n[mondrian]\ncuts = \"{cuts}\"\nchoose = \"{choose}\"\n\
+            "{top}k = {}\nalgorithm = \"{}\"\nobjective = \"{}\"\nmax_suppressed = {:?}\n\
+             leftovers = \"{leftovers}\"\norder = \"{order}\"\nkeys = \"{keys}\"\n[mondrian]\ncuts = \"{cuts}\"\nchoose = \"{choose}\"\n\
              {datafly}[full_domain]\nobjective = \"{objective}\"\n\
              [tables.{}]\nfile = \"table.csv\"\n{person}[tables.{}.columns]\n{}\n{end}",
             spec.k,
             spec.algorithm.word(),
+            spec.objective.word(),
             spec.max_suppressed,
             self.table.name,
             self.table.name,

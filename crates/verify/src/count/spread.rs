@@ -42,14 +42,21 @@ impl SpreadSums {
     }
 }
 
+/// What lies below a node of a hierarchy.
+#[derive(Clone, Copy, Default)]
+struct Below {
+    n_rows: u64,
+    n_leaves: u64,
+}
+
 /// How the values of a private column are spread over its rows.
 pub(super) struct Spread<'a> {
     private: &'a Column,
     n_rows: u64,
     n_nulls: u64,
     of_text: HashMap<&'a str, u64>,
-    /// In a column with a hierarchy, the rows below each node.
-    hierarchy: Option<(&'a Hierarchy, Vec<u64>)>,
+    /// In a column with a hierarchy, the rows and the leaves below each node.
+    hierarchy: Option<(&'a Hierarchy, Vec<Below>)>,
     /// In other columns, the distinct values, ascending, each with the rows that have it or a smaller one.
     values: Vec<(Value<'a>, u64)>,
     /// For each distinct value, how many rows have it.
@@ -71,10 +78,13 @@ impl<'a> Spread<'a> {
             of_values: Vec::new(),
         };
         if let Some(hierarchy) = private.hierarchy.as_deref() {
-            let mut below = vec![0; hierarchy.n_nodes()];
+            let mut below = vec![Below::default(); hierarchy.n_nodes()];
             for (text, n) in texts() {
                 let path = hierarchy.leaf(text).into_iter().flat_map(|leaf| hierarchy.path(leaf));
-                path.for_each(|node| below[node as usize] += n);
+                path.for_each(|node| below[node as usize].n_rows += n);
+            }
+            for leaf in hierarchy.leaves() {
+                hierarchy.path(leaf).for_each(|node| below[node as usize].n_leaves += 1);
             }
             spread.hierarchy = Some((hierarchy, below));
             spread.of_values = n_of_text.to_vec();
@@ -126,7 +136,9 @@ impl<'a> Spread<'a> {
         }
         if let (Some((hierarchy, below)), Some(node)) = (&self.hierarchy, label.node) {
             let nulls = if node == hierarchy.root() { self.n_nulls } else { 0 };
-            return (below[node as usize] + nulls, hierarchy.is_leaf(node));
+            let Below { n_rows, n_leaves } = below[node as usize];
+            // A node above a single leaf tells as much as the leaf.
+            return (n_rows + nulls, n_leaves == 1 && nulls == 0);
         }
         match &label.range {
             Some((low, high)) => {
