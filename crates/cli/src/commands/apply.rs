@@ -136,7 +136,10 @@ impl ApplyClasses {
             Output::Words => {
                 terminal::say(&summary::words(manifest, Some(&place)));
                 if let Some(applied) = &manifest.applied {
-                    terminal::say(&format!("with {}   smallest class {}", self.old.display(), applied.k));
+                    let (old, k) = (self.old.display(), applied.k);
+                    terminal::say(&format!(
+                        "together         {k} persons in the smallest class of {place} and {old}\n"
+                    ));
                 }
             }
             Output::Json => terminal::print(&summary::json(manifest, Some(&place), &[], &[]))?,
