@@ -234,7 +234,8 @@ fn intervals(column: &Column, domain: &Domain, labels: &Texts) -> Vec<Option<(u3
     labels.iter().map(interval).collect()
 }
 
-/// The rows of each class, ascending; empty for classes that are not used.
+/// Puts each new row into a class of the earlier release. For each class, returns its rows in ascending order; the list is empty if the
+/// class is given up.
 fn assign(
     table: &Table,
     requirements: &[Requirement],

@@ -13,7 +13,7 @@ use kohort_testkit::attacks::presence::{
 };
 use kohort_verify::{AskedOfJoin, SuppressionLimit, ToldApart, Violation, Violations, verify_joined};
 
-const METHODS: [RegisterMethod; 2] = [RegisterMethod::Refine, RegisterMethod::Direct];
+const METHODS: [RegisterMethod; 3] = [RegisterMethod::Refine, RegisterMethod::Direct, RegisterMethod::Auto];
 
 fn spec(k: u32, algorithm: Algorithm, method: RegisterMethod, unmatched: Unmatched) -> Spec {
     let mut spec = Spec::new(k);
@@ -100,7 +100,7 @@ fn people_outside_of_the_register_and_people_who_moved_give_nobody_away() {
     }
 }
 
-fn both(algorithm: Algorithm) -> [(Algorithm, RegisterMethod); 2] {
+fn both(algorithm: Algorithm) -> [(Algorithm, RegisterMethod); 3] {
     METHODS.map(|method| (algorithm, method))
 }
 

@@ -51,8 +51,8 @@ enum Measure {
         rarest: f64,
         most: f64,
     },
-    /// For each code its bin, and for each pair of bins the information that is lost where they are one, weighted against that
-    /// of other columns.
+    /// What the column tells about a target. Codes are put into bins; each pair of bins has the information on the target that is
+    /// lost if the two become one label, relative to what other columns tell.
     Told {
         bin_of_code: Vec<u32>,
         n_bins: usize,

@@ -57,7 +57,8 @@ impl LoadedTable {
     }
 }
 
-/// Values with masks of this width. Longer values are below no mask.
+/// A hierarchy of the column's values and their masks, with labels of this width. A value that is longer has no
+/// mask and stands directly below the root.
 fn masked(side: MaskSide, width: Option<u32>, column: &Column) -> Result<Hierarchy, ReadError> {
     let fault = |problem: MakeError| ReadError::HierarchyRule { column: column.name.clone(), problem };
     let Some(width) = width else {

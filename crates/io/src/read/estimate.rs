@@ -13,7 +13,7 @@ use super::streamed::{NumberedColumns, Pieces};
 
 /// Rows from which the others are estimated.
 const ENOUGH: u64 = 1 << 14;
-/// Distinct texts are counted in so many rows at most, and after each of so many.
+/// Distinct texts are counted in at most this many rows, and their number is noted after every `STEP` rows to see how it grows.
 const MOST_COUNTED: usize = 1 << 16;
 const STEP: usize = 1 << 10;
 

@@ -124,10 +124,10 @@ pub enum SpecErrorKind {
     /// A key for cells that are no pseudonyms.
     #[error("'key_file' is only for a column of role \"pseudonym\"")]
     KeyWithoutPseudonym,
-    /// Pseudonyms of changed cells.
+    /// A column is released as pseudonyms, and its cells are changed in another way, too.
     #[error("cells that become pseudonyms can't be changed otherwise")]
     ChangedPseudonym,
-    /// Pseudonyms in several tables.
+    /// A column is released as pseudonyms in a spec of several tables.
     #[error("pseudonyms are not available with several tables in this version")]
     PseudonymInTables,
     /// A distance with nothing to measure.

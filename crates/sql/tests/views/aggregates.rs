@@ -36,7 +36,7 @@ struct Town {
     statements: String,
 }
 
-/// A town in which persons have one or two rows.
+/// A random table in which each person has one or two rows, and a view of it.
 fn town(seed: u64, most_rows: u64, view: &str) -> Town {
     let mut chance = Chance(seed);
     let (mut person_of_row, mut own_k) = (Vec::new(), BTreeMap::new());
